@@ -19,7 +19,7 @@ from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
 from stacks.constructs.scheduled_tables import ScheduledTables
-from stacks.constructs.task_pool import TaskPool
+from stacks.constructs.task_pool import TaskPool, start_for
 from stacks.networking import NetworkingStack
 
 
@@ -71,7 +71,7 @@ class CompactionStack(Stack):
             "Tasks",
             deployment=deployment,
             network=network,
-            queue=self.jobs,
+            kind=self.jobs.kind,
             environment=TaskEnvironment(
                 **msgspec.structs.asdict(stores.environment(deployment)),
                 task_vcpus=deployment.settings.task_vcpus,
@@ -86,8 +86,11 @@ class CompactionStack(Stack):
                 permissions.write_job_reports(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
             ],
-            tasks_max=deployment.settings.compaction_tasks_max,
-            capacity=deployment.settings.compaction_capacity,
+            start=start_for(
+                self.jobs,
+                tasks_max=deployment.settings.compaction_tasks_max,
+                capacity=deployment.settings.compaction_capacity,
+            ),
         )
 
     def _give_up(self, deployment: Deployment, stores: LakeStores, commits: FifoJobQueue) -> None:

@@ -45,20 +45,22 @@ class DashboardStack(Stack):
         )
         for metric in METRICS:
             if metric.alarm is not None:
-                self._alarm(deployment, metric, metric.alarm)
+                metric_alarm(self, deployment, metric, metric.alarm)
 
-    def _alarm(self, deployment: Deployment, metric: Metric, alarm: Alarm) -> None:
-        name = metric.name.replace("_", "-")
-        operator_alarm(
-            self,
-            "".join(word.capitalize() for word in name.split("-")),
-            deployment=deployment,
-            name=deployment.name(name),
-            says=f"{metric.meaning}: see {alarm.page}",
-            metric=_metric(deployment, metric, alarm.minutes),
-            statistic=metric.statistic,
-            breach=Breach(alarm.threshold, alarm.minutes),
-        )
+
+def metric_alarm(scope: Construct, deployment: Deployment, metric: Metric, alarm: Alarm) -> None:
+    """Make the alarm on a metric, by its name."""
+    name = metric.name.replace("_", "-")
+    operator_alarm(
+        scope,
+        "".join(word.capitalize() for word in name.split("-")),
+        deployment=deployment,
+        name=deployment.name(name),
+        says=f"{metric.meaning}: see {alarm.page}",
+        metric=_metric(deployment, metric, alarm.minutes),
+        statistic=metric.statistic,
+        breach=Breach(alarm.threshold, alarm.minutes),
+    )
 
 
 def _of_section(deployment: Deployment, section: Section) -> list[cloudwatch.IWidget]:

@@ -10,7 +10,7 @@ from lakebed.config.job_queues import INGEST_JOBS
 from stacks import permissions
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
-from stacks.constructs.task_pool import TaskPool
+from stacks.constructs.task_pool import TaskPool, start_for
 from stacks.networking import NetworkingStack
 
 
@@ -43,7 +43,7 @@ class IngestStack(Stack):
             "Tasks",
             deployment=deployment,
             network=network,
-            queue=self.jobs,
+            kind=self.jobs.kind,
             environment=IngestTaskEnvironment(
                 **msgspec.structs.asdict(stores.environment(deployment)),
                 task_vcpus=deployment.settings.task_vcpus,
@@ -64,6 +64,9 @@ class IngestStack(Stack):
                 *permissions.refuse_jobs(self.jobs.queue, self.jobs.dead_letters),
                 *permissions.read_sources(deployment),
             ],
-            tasks_max=deployment.settings.ingest_tasks_max,
-            capacity=deployment.settings.ingest_capacity,
+            start=start_for(
+                self.jobs,
+                tasks_max=deployment.settings.ingest_tasks_max,
+                capacity=deployment.settings.ingest_capacity,
+            ),
         )

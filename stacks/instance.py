@@ -16,6 +16,7 @@ from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
 from stacks.constructs.lake_stores import LakeStores
 from stacks.dashboard import DashboardStack
+from stacks.feeds import FeedsStack
 from stacks.garbage import GarbageStack
 from stacks.ingest import IngestStack
 from stacks.networking import NetworkingStack
@@ -57,6 +58,16 @@ class Instance(Construct):
             commits=committer.commits,
             compaction=compaction.jobs,
         )
+        if deployment.settings.feed_workers_max:
+            FeedsStack(
+                self,
+                "Feeds",
+                deployment=deployment,
+                stores=stores,
+                network=network,
+                commits=committer.commits,
+                compaction=compaction.jobs,
+            )
         bulk_import = BulkImportStack(self, "BulkImport", deployment=deployment, stores=stores)
         splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
         garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)

@@ -34,7 +34,7 @@ ENDPOINTS = {
 class NetworkingStack(Stack):
     """A cluster, and a network without NAT: the instance's own, or a user's subnets.
 
-    subnet_ids: of tasks. security_group: tasks reach TLS ports, and accept no connection.
+    vpc_id, subnet_ids: of tasks. security_group: tasks reach TLS ports, and accept no connection.
     """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
@@ -55,13 +55,13 @@ class NetworkingStack(Stack):
             ],
         )
         vpc = None if settings.vpc_id else self._own(deployment)
-        vpc_id = vpc.vpc_id if vpc else settings.vpc_id
+        self.vpc_id = vpc.vpc_id if vpc else settings.vpc_id
         self.security_group = ec2.CfnSecurityGroup(
             self,
             "TasksGroup",
             group_name=deployment.name("tasks"),
             group_description=f"Lakebed {deployment.instance}: tasks, which nobody connects to",
-            vpc_id=vpc_id,
+            vpc_id=self.vpc_id,
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
                     ip_protocol="tcp",

@@ -197,6 +197,15 @@ METRICS = (
         without_alarm="instances that run feeds have one, by their own stack",
     ),
     Metric(
+        name="feed_tasks_failed",
+        unit="Count",
+        section="feeds",
+        meaning="tasks of feeds that ended with an error, or were killed",
+        event=events.TASK_FAILED,
+        where=(("kind", "feeds"),),
+        without_alarm="instances that run feeds have one, by their own stack",
+    ),
+    Metric(
         name="commits_answered",
         unit="Count",
         section="commits",

@@ -9,18 +9,19 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
 from ministack import app
 from ministack.core import iam_actions, iam_evaluator, persistence, responses, sigv4
-from ministack.services import ecs, lambda_svc, sqs
+from ministack.services import dynamodb, ecs, lambda_svc, sqs
 
 SINGLE_FORMS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
@@ -29,6 +30,8 @@ SINGLE_FORMS = {
 }
 """AWS permits a batch to a role that may do the single thing; MiniStack asks for the batch's
 name."""
+EQUALS = re.compile(r"([#\w.-]+)\s*=\s*(:\w+)")
+"""A part of the condition of a query: a name and a value."""
 ASSUMED = ":assumed-role/"
 """A part of the ARN of a session of a role."""
 
@@ -42,6 +45,7 @@ def main() -> None:
     _mend_calls()
     _mend_tasks()
     _mend_writes()
+    _mend_items()
     spark = _loaded(Path(__file__).with_name("emulator_spark.py"))
     spark.install()
     _mend_roles(spark.application_arns)
@@ -151,6 +155,49 @@ def _mend_writes() -> None:
         return found | ({"s3:if-none-match": condition} if condition else {})
 
     iam_actions.s3_service_context = context
+
+
+def _mend_items() -> None:
+    """Tell policies of tables the partitions whose items a request is about."""
+    context_of = iam_actions.dynamodb_service_context
+
+    def context(body: bytes) -> dict[str, Any]:
+        found: dict[str, Any] = context_of(body)
+        try:
+            request = json.loads(body or b"{}")
+        except ValueError:  # it is refused by what answers it
+            return found
+        keys = sorted(set(_leading_keys(request)))
+        return found | ({"dynamodb:LeadingKeys": keys} if keys else {})
+
+    iam_actions.dynamodb_service_context = context
+
+
+def _leading_keys(request: dict[str, Any]) -> Iterator[str]:
+    """Yield the partitions that a request of DynamoDB names."""
+    yield from _keys_in(request.get("TableName", ""), request)
+    for entry in request.get("TransactItems", []):
+        for change in entry.values():
+            yield from _keys_in(change.get("TableName", ""), change)
+    for table, asked in request.get("RequestItems", {}).items():
+        for key in asked.get("Keys", []) if isinstance(asked, dict) else []:
+            yield from _keys_in(table, {"Key": key})
+        for write in asked if isinstance(asked, list) else []:
+            for change in write.values():
+                yield from _keys_in(table, change)
+
+
+def _keys_in(table: str, request: dict[str, Any]) -> Iterator[str]:
+    """Yield the partition of an item or a key, or of a query."""
+    known = dynamodb._tables.get(table)  # noqa: SLF001 - no public member has it
+    name = known["pk_name"] if known else None
+    for member in ("Key", "Item"):
+        if name in request.get(member, {}):
+            yield from map(str, request[member][name].values())
+    names = request.get("ExpressionAttributeNames", {})
+    for word, value in EQUALS.findall(request.get("KeyConditionExpression", "")):
+        if names.get(word, word) == name:
+            yield from map(str, request["ExpressionAttributeValues"][value].values())
 
 
 def _mend_roles(application_arns: Callable[[], list[str]]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stacks.constructs.python_bundle import ROOT
-from stacks.constructs.rooms import TASK_ROOMS, files_in
+from stacks.constructs.rooms import files_in, rooms_of_image
 
 CACHE = ROOT / ".cache" / "images"
 
@@ -23,7 +23,7 @@ def image_context(kind: str) -> Path:
     dockerfile = ROOT / "containers" / kind / "Dockerfile"
     files = {"Dockerfile": dockerfile}
     for source in _copied(dockerfile.read_text("utf-8")):
-        for path in _files(source):
+        for path in _files(source, kind):
             files[path.relative_to(ROOT).as_posix()] = path
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):
@@ -43,9 +43,9 @@ def _copied(dockerfile: str) -> Iterator[str]:
                 yield from sources
 
 
-def _files(source: str) -> list[Path]:
-    """Return what a COPY line means. Of the library: the rooms that tasks need."""
-    return files_in(ROOT, TASK_ROOMS if source == "lakebed/" else (source,))
+def _files(source: str, kind: str) -> list[Path]:
+    """Return what a COPY line means. Of the library: the rooms that tasks of a kind need."""
+    return files_in(ROOT, rooms_of_image(kind) if source == "lakebed/" else (source,))
 
 
 def _put_together(files: dict[str, Path], folder: Path) -> None:

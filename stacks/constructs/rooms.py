@@ -37,6 +37,9 @@ instance."""
 STATE_ROOMS = (
     *EVERYWHERE,
     "lakebed/compaction",
+    "lakebed/feeds/__init__.py",
+    "lakebed/feeds/known_definitions.py",
+    "lakebed/feeds/wanted_workers.py",
     "lakebed/schedules",
     "lakebed/sorted_files/__init__.py",
     "lakebed/sorted_files/format",
@@ -77,6 +80,20 @@ SPARK_ROOMS = (*WORK_ROOMS, "lakebed/schedules", "spark_jobs")
 TASK_ROOMS = (*WORK_ROOMS, "lakebed/kernels")
 """What tasks import: their images have numba, so kernels too. Each image adds its own program from
 `containers`."""
+
+FEED_ROOMS = (
+    *TASK_ROOMS,
+    "lakebed/backends/kafka",
+    "lakebed/decoding",
+    "lakebed/feeds",
+    "lakebed/landing",
+)
+"""What tasks of feeds import: sources and decoders, too."""
+
+
+def rooms_of_image(kind: str) -> Sequence[str]:
+    """Return the rooms of the library that the image of `containers/KIND` holds."""
+    return FEED_ROOMS if kind == "feeds" else TASK_ROOMS
 
 
 def files_in(root: Path, rooms: Sequence[str]) -> list[Path]:

@@ -1,9 +1,11 @@
-"""Tasks that work on one queue: their definition and role, and who starts as many as it needs."""
+"""Tasks of one kind: their definition and role, and who starts as many as are wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+import msgspec
 from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_ecs as ecs
@@ -11,7 +13,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from lakebed.config.environments import TaskEnvironment, TaskStartEnvironment, variables_of
+from lakebed.config.environments import (
+    StartedTaskEnvironment,
+    TaskEnvironment,
+    TaskStartEnvironment,
+    variables_of,
+)
 from lakebed.config.fargate import DISK_GIB_MIN, Capacity, cpu_units
 from lakebed.config.instance import Deployment
 from stacks import permissions, trust
@@ -29,9 +36,41 @@ STOP_SECONDS = 120
 """Between SIGTERM and SIGKILL: the most that Fargate grants. Jobs are given back after 90."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStart:
+    """Who starts tasks.
+
+    tasks: what they are called in its name: `lakebed-INSTANCE-TASKS-start`.
+    tasks_max: at one time.
+    environment: makes its variables of those that all such functions have.
+    may: what it may do to see what is wanted.
+    security_groups: of tasks, beside the network's.
+    """
+
+    tasks: str
+    tasks_max: int
+    capacity: Capacity
+    environment: Callable[[StartedTaskEnvironment], StartedTaskEnvironment]
+    may: Sequence[iam.PolicyStatement]
+    security_groups: Sequence[str] = ()
+
+
+def start_for(queue: FifoJobQueue, *, tasks_max: int, capacity: Capacity) -> TaskStart:
+    """Return what starts as many tasks as a queue has messages for."""
+    return TaskStart(
+        tasks=f"{queue.kind}-tasks",
+        tasks_max=tasks_max,
+        capacity=capacity,
+        environment=lambda common: TaskStartEnvironment(
+            **msgspec.structs.asdict(common), queue_url=queue.queue.queue_url
+        ),
+        may=[permissions.look_at(queue.queue)],
+    )
+
+
 class TaskPool(Construct):
-    """Each minute, as many tasks of `containers/KIND` as there are messages for, within bounds;
-    none while the instance is paused. KIND is the queue's.
+    """Each minute, as many tasks of `containers/KIND` as are wanted, within bounds; none while the
+    instance is paused.
 
     environment: all of the tasks' variables. may: what they may do, besides writing their log.
     """
@@ -43,19 +82,17 @@ class TaskPool(Construct):
         *,
         deployment: Deployment,
         network: NetworkingStack,
-        queue: FifoJobQueue,
+        kind: str,
         environment: TaskEnvironment,
         may: Sequence[iam.PolicyStatement],
-        tasks_max: int,
-        capacity: Capacity,
+        start: TaskStart,
     ) -> None:
         super().__init__(scope, id)
         self._deployment = deployment
         self._network = network
-        image = self._image(queue)
-        log = log_group(
-            self, "Log", name=f"/ecs/{deployment.name(queue.kind)}", deployment=deployment
-        )
+        self._kind = kind
+        image = self._image()
+        log = log_group(self, "Log", name=f"/ecs/{deployment.name(kind)}", deployment=deployment)
         self.role = self._role("Role", trust.task_service(self), [*use_key(deployment), *may])
         self._execution_role = self._role(
             "ExecutionRole",
@@ -66,30 +103,30 @@ class TaskPool(Construct):
             self._execution_role,
             "IAM knows no resource for the token with which images are fetched",
         )
-        self.definition = self._definition(queue)
-        self._add_container(queue, image, log, environment)
-        self._start(queue, tasks_max, capacity)
+        self.definition = self._definition()
+        self._add_container(image, log, environment)
+        self._start(start)
 
     @property
     def _is_arm(self) -> bool:
         return target_of(self._deployment.settings.architecture).architecture == "arm64"
 
-    def _image(self, queue: FifoJobQueue) -> ecr_assets.DockerImageAsset:
+    def _image(self) -> ecr_assets.DockerImageAsset:
         platforms = ecr_assets.Platform
         return ecr_assets.DockerImageAsset(
             self,
             "Image",
-            directory=str(image_context(queue.kind)),
+            directory=str(image_context(self._kind)),
             platform=platforms.LINUX_ARM64 if self._is_arm else platforms.LINUX_AMD64,
         )
 
-    def _definition(self, queue: FifoJobQueue) -> ecs.FargateTaskDefinition:
+    def _definition(self) -> ecs.FargateTaskDefinition:
         settings = self._deployment.settings
         architectures = ecs.CpuArchitecture
         definition = ecs.FargateTaskDefinition(
             self,
             "Definition",
-            family=self._deployment.name(queue.kind),
+            family=self._deployment.name(self._kind),
             cpu=cpu_units(settings.task_vcpus),
             memory_limit_mib=settings.task_memory_mib,
             ephemeral_storage_gib=(
@@ -112,7 +149,6 @@ class TaskPool(Construct):
 
     def _add_container(
         self,
-        queue: FifoJobQueue,
         image: ecr_assets.DockerImageAsset,
         log: logs.LogGroup,
         environment: TaskEnvironment,
@@ -122,7 +158,7 @@ class TaskPool(Construct):
         settings = self._deployment.settings
         self.definition.add_container(
             "Task",
-            container_name=queue.kind,
+            container_name=self._kind,
             image=ecs.ContainerImage.from_docker_image_asset(image),
             cpu=cpu_units(settings.task_vcpus),
             memory_limit_mib=settings.task_memory_mib,
@@ -143,19 +179,19 @@ class TaskPool(Construct):
         Validations.of(role).acknowledge(*permissions.accepted(self._deployment))
         return role
 
-    def _start(self, queue: FifoJobQueue, tasks_max: int, capacity: Capacity) -> None:
+    def _start(self, start: TaskStart) -> None:
         """Each minute, start the tasks that are missing."""
         network = self._network
-        environment = TaskStartEnvironment(
+        groups = [network.security_group.attr_group_id, *start.security_groups]
+        common = StartedTaskEnvironment(
             instance=self._deployment.instance,
-            queue_url=queue.queue.queue_url,
             cluster=network.cluster.attr_arn,
             task_definition=self.definition.task_definition_arn,
             subnets=",".join(network.subnet_ids),
-            security_group=network.security_group.attr_group_id,
+            security_group=",".join(groups),
             public_address="ENABLED" if network.public else "DISABLED",
-            tasks_max=str(tasks_max),
-            capacity=capacity,
+            tasks_max=str(start.tasks_max),
+            capacity=start.capacity,
         )
         every = Duration.minutes(1)
         own = PythonFunction(
@@ -163,11 +199,11 @@ class TaskPool(Construct):
             "Start",
             deployment=self._deployment,
             bundle=STATE,
-            room=f"{queue.kind}-tasks",
+            room=start.tasks,
             verb="start",
-            environment=environment,
+            environment=start.environment(common),
             permissions=[
-                permissions.look_at(queue.queue),
+                *start.may,
                 *permissions.start_tasks(
                     network.cluster, self.definition, (self.role, self._execution_role)
                 ),
@@ -183,7 +219,7 @@ class TaskPool(Construct):
             self,
             "StartSchedule",
             deployment=self._deployment,
-            name=f"{queue.kind}-tasks",
+            name=start.tasks,
             every=every,
             function=own.function,
         )

@@ -10,7 +10,7 @@ import pytest
 from lakebed.backends.system.clock import SystemClock
 from localcloud.cloud import LocalCloud
 from localcloud.templates.synthesis import synthesize
-from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
+from tests.cloud.instance import FEED_SETTINGS, INSTANCE, SOURCES, RunningInstance
 from tests.cloud.permission_notes import permissions_of
 from tests.cloud.users import stop_tasks
 from tests.servers.checked_parameters import parameters_are_checked  # noqa: F401 - a fixture
@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("instance") / "assembly"
     settings = {"instance": INSTANCE, "architecture": "machine", "sources": SOURCES}
+    settings |= FEED_SETTINGS
     synthesize(ROOT, folder, settings)
     return folder
 

@@ -9,10 +9,19 @@ from unittest.mock import patch
 from lakebed.bootstrap.aws import open_instance
 from lakebed.lake import Lake
 from localcloud.cloud import LocalCloud
+from localcloud.services.emulator import ACCOUNT, REGION
 
 INSTANCE = "local"
 SOURCES = "s3://landing/files"
 """Where files of users lie."""
+FEED_QUEUE = "orders"
+"""A queue of SQS, made by who uses it, that feeds may take messages from."""
+FEED_SETTINGS = {
+    "feed_workers_max": "2",
+    "feed_ports": "9092",
+    "feed_queues": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{FEED_QUEUE}",
+    "feed_secrets": "kafka",
+}
 
 
 class RunningInstance:

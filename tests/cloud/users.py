@@ -17,6 +17,11 @@ def put(instance: RunningInstance, key: str, rows: pa.Table) -> str:
     """Put a file of rows where messages may name it. Returns its URL."""
     out = pa.BufferOutputStream()
     pq.write_table(rows, out)
+    return put_bytes(instance, key, out.getvalue().to_pybytes())
+
+
+def put_bytes(instance: RunningInstance, key: str, content: bytes) -> str:
+    """Put an object where messages may name it. Returns its URL."""
     bucket, _, folder = SOURCES.removeprefix("s3://").partition("/")
     s3 = instance.cloud.client("s3")
     try:
@@ -24,7 +29,7 @@ def put(instance: RunningInstance, key: str, rows: pa.Table) -> str:
     except ClientError:
         place = {"LocationConstraint": REGION}
         s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=place)
-    s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=out.getvalue().to_pybytes())
+    s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=content)
     return f"{SOURCES}/{key}"
 
 

@@ -33,9 +33,9 @@ from tests.servers.nobody import USER
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_000)]
-"""The first test also waits for both images, and on a new machine for their base."""
+"""The first test also waits for all images, and on a new machine for their base."""
 
-KINDS = ("ingest", "compaction")
+KINDS = ("ingest", "compaction", "feeds")
 VCPUS, MEMORY_MIB = "0.5", 1_024
 OPEN_TO_ALL = {"/tmp", "/var/tmp", "/run/lock"}
 """As in every image of Debian's."""

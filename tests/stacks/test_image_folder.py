@@ -83,7 +83,7 @@ def test_a_process_in_an_image_cannot_write_there(image: tuple[Path, dict[str, s
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("kind", ["compaction", "ingest"])
+@pytest.mark.parametrize("kind", ["compaction", "feeds", "ingest"])
 def test_no_step_of_an_image_is_lost_on_the_next(kind: str) -> None:
     """What kernels are kept in is named before they are compiled; the user comes last."""
     steps = instructions(kind)
@@ -97,7 +97,7 @@ def test_no_step_of_an_image_is_lost_on_the_next(kind: str) -> None:
     assert os.sep not in steps[-2][1]
 
 
-@pytest.mark.parametrize("kind", ["compaction", "ingest"])
+@pytest.mark.parametrize("kind", ["compaction", "feeds", "ingest"])
 def test_an_image_made_on_a_machine_with_a_private_umask_can_be_read_by_its_user(
     kind: str, reachable: Path, tmp_path: Path
 ) -> None:

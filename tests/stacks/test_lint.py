@@ -9,7 +9,7 @@ import pytest
 from lakebed.config.instance import IMPORTS_PREFIX
 from tests.stacks.conftest import Synthesize, Templates
 from tests.stacks.rules.iam_rules import unknown_to_iam
-from tests.stacks.test_security import KEY, SOURCES, broken, statements_of
+from tests.stacks.test_security import KEY, QUEUE, SOURCES, broken, statements_of
 
 REGIONS = ["us-east-1", "eu-central-1", "ap-southeast-3"]
 ACCEPTED = {
@@ -22,7 +22,14 @@ Findings = list[tuple[str, str]]
 
 @pytest.fixture(scope="module")
 def with_all(synthesize: Synthesize) -> Templates:
-    return synthesize(key_arn=KEY, sources=SOURCES, task_addresses="private", task_disk_gib="100")
+    return synthesize(
+        key_arn=KEY,
+        sources=SOURCES,
+        task_addresses="private",
+        task_disk_gib="100",
+        feed_workers_max="1",
+        feed_queues=QUEUE,
+    )
 
 
 def linted(template: dict[str, Any]) -> Findings:

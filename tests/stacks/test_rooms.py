@@ -17,7 +17,7 @@ from lakebed.config.environments import (
 )
 from stacks.constructs import image_context, python_bundle
 from stacks.constructs.python_bundle import ROWS, SPARK, STATE, PythonBundle, digest_of, target_of
-from stacks.constructs.rooms import TASK_ROOMS, files_in
+from stacks.constructs.rooms import FEED_ROOMS, TASK_ROOMS, files_in
 from tests.stacks.conftest import ROOT
 
 KERNELS = "lakebed/kernels"
@@ -32,6 +32,7 @@ CASES = {
     "rows": (ROWS.rooms, (*NEVER, KERNELS)),
     "spark": (SPARK.rooms, (*NEVER, KERNELS)),
     "tasks": (TASK_ROOMS, NEVER),
+    "feeds": (FEED_ROOMS, NEVER),
 }
 """Rooms by kind of bundle, and what must not be among them. Images have numba, so they
 hold kernels."""
@@ -67,6 +68,7 @@ OPENED: dict[str, tuple[str, TaskEnvironment | BulkImportEnvironment]] = {
         "task_process",
         IngestTaskEnvironment(**STORES, **QUEUES, ingest_queue_url=URL, sources="s3://objects"),
     ),
+    "feeds": ("task_process", TaskEnvironment(**STORES, **QUEUES)),
 }
 """Programs that open an instance by names that they were given."""
 
@@ -107,6 +109,7 @@ def programs(graph: grimp.ImportGraph, kind: str) -> set[str]:
         "rows": set(OF_ROWS),
         "spark": {"spark_jobs.main"},
         "tasks": set(CONTAINERS),
+        "feeds": {"containers.feeds.main"},
     }[kind]
 
 
@@ -173,7 +176,7 @@ def test_what_is_for_tests_people_and_numba_is_not_deployed(kind: str) -> None:
 def test_a_program_opens_an_instance_with_its_rooms_and_no_others(
     tmp_path: Path, program: str
 ) -> None:
-    rooms = SPARK.rooms if program == "spark" else TASK_ROOMS
+    rooms = {"spark": SPARK.rooms, "feeds": FEED_ROOMS}.get(program, TASK_ROOMS)
     for path in files_in(ROOT, rooms):
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)

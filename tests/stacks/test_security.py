@@ -12,6 +12,7 @@ from tests.stacks.rules import security_rules as rules
 from tests.stacks.test_functions import ROLES_WITHOUT_DATA
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo"
 SOURCES = "s3://landing/files,s3://more"
 
 SPARK = '"Service": "emr-serverless'

@@ -1,0 +1,121 @@
+"""Feeds: tasks that take records of sources into tables, while feeds are started.
+
+An instance whose setting `feed_workers_max` is 0 has no such stack.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from lakebed.config.environments import FeedTaskStartEnvironment, TaskEnvironment
+from lakebed.config.fargate import ON_DEMAND
+from lakebed.config.feed_access import port_ranges
+from lakebed.config.instance import Deployment
+from lakebed.observe.metrics import METRICS, Alarm
+from stacks import permissions
+from stacks.constructs.job_queue import FifoJobQueue
+from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.task_pool import TaskPool, TaskStart
+from stacks.dashboard import metric_alarm
+from stacks.networking import NetworkingStack
+
+KIND = "feeds"
+ALARMS = {
+    "feed_failures": Alarm(threshold=1, minutes=5, page="docs/operate/feeds-failed.md"),
+    "feed_gaps": Alarm(threshold=1, minutes=5, page="docs/operate/feed-gaps.md"),
+    "feed_tasks_failed": Alarm(threshold=3, minutes=15, page="docs/operate/feed-tasks-failed.md"),
+}
+"""By metric. Only an instance whose tasks run feeds pays for them."""
+
+
+class FeedsStack(Stack):
+    """Tasks do what `lakebed feed run` does on any machine, and share the work with it.
+
+    commits, compaction: queues whose names a lake is opened with.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        stores: LakeStores,
+        network: NetworkingStack,
+        commits: FifoJobQueue,
+        compaction: FifoJobQueue,
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            stack_name=deployment.name(KIND),
+            description=f"Lakebed {deployment.instance}: records of sources that become rows",
+        )
+        registry = stores.registry
+        TaskPool(
+            self,
+            "Tasks",
+            deployment=deployment,
+            network=network,
+            kind=KIND,
+            environment=TaskEnvironment(
+                **msgspec.structs.asdict(stores.environment(deployment)),
+                task_vcpus=deployment.settings.task_vcpus,
+                task_memory_mib=str(deployment.settings.task_memory_mib),
+                tracker_table=stores.tracker.table_name,
+                compaction_queue_url=compaction.queue.queue_url,
+                commits_queue_url=commits.queue.queue_url,
+            ),
+            may=[
+                *permissions.read_objects(deployment),
+                permissions.commit(stores.log),
+                permissions.write_bodies(deployment),
+                permissions.write_files(deployment),
+                *permissions.work_on_feeds(registry),
+                *permissions.read_sources(deployment),
+                *permissions.take_from_queues(deployment),
+                *permissions.read_secrets(deployment),
+            ],
+            start=TaskStart(
+                tasks="feed-tasks",
+                tasks_max=deployment.settings.feed_workers_max,
+                capacity=ON_DEMAND,
+                environment=lambda common: FeedTaskStartEnvironment(
+                    **msgspec.structs.asdict(common), registry_table=registry.table_name
+                ),
+                may=permissions.read_definitions_of_feeds(registry),
+                security_groups=self._brokers(deployment, network),
+            ),
+        )
+
+        for metric in METRICS:
+            if metric.name in ALARMS:
+                metric_alarm(self, deployment, metric, ALARMS[metric.name])
+
+    def _brokers(self, deployment: Deployment, network: NetworkingStack) -> list[str]:
+        """Return a group of those that reach the ports of the setting; none, where it names none.
+        Brokers know tasks of feeds by it."""
+        ranges = port_ranges(deployment.settings.feed_ports)
+        if not ranges:
+            return []
+        group = ec2.CfnSecurityGroup(
+            self,
+            "BrokersGroup",
+            group_name=deployment.name(KIND),
+            group_description=f"Lakebed {deployment.instance}: tasks of feeds, on their way out",
+            vpc_id=network.vpc_id,
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol="tcp",
+                    from_port=first,
+                    to_port=last,
+                    cidr_ip="0.0.0.0/0",
+                    description="sources of feeds",
+                )
+                for first, last in ranges
+            ],
+        )
+        return [group.attr_group_id]
