@@ -19,7 +19,7 @@ from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
 from stacks.constructs.scheduled_tables import ScheduledTables
-from stacks.constructs.task_pool import TaskPool, start_for
+from stacks.constructs.task_pool import TaskPool, TaskStart, start_for
 from stacks.networking import NetworkingStack
 
 
@@ -86,11 +86,14 @@ class CompactionStack(Stack):
                 permissions.write_job_reports(stores.tracker),
                 permissions.take_jobs(self.jobs.queue),
             ],
-            start=start_for(
-                self.jobs,
-                tasks_max=deployment.settings.compaction_tasks_max,
-                capacity=deployment.settings.compaction_capacity,
-            ),
+            start=self._start(deployment),
+        )
+
+    def _start(self, deployment: Deployment) -> TaskStart:
+        return start_for(
+            self.jobs,
+            tasks_max=deployment.settings.compaction_tasks_max,
+            capacity=deployment.settings.compaction_capacity,
         )
 
     def _give_up(self, deployment: Deployment, stores: LakeStores, commits: FifoJobQueue) -> None:

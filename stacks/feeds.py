@@ -15,7 +15,7 @@ from lakebed.config.fargate import ON_DEMAND
 from lakebed.config.feed_access import port_ranges
 from lakebed.config.instance import Deployment
 from lakebed.observe.metrics import METRICS, Alarm
-from stacks import permissions
+from stacks import feed_permissions, permissions
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.task_pool import TaskPool, TaskStart
@@ -74,10 +74,10 @@ class FeedsStack(Stack):
                 permissions.commit(stores.log),
                 permissions.write_bodies(deployment),
                 permissions.write_files(deployment),
-                *permissions.work_on_feeds(registry),
+                *feed_permissions.work_on_feeds(registry),
                 *permissions.read_sources(deployment),
-                *permissions.take_from_queues(deployment),
-                *permissions.read_secrets(deployment),
+                *feed_permissions.take_from_queues(deployment),
+                *feed_permissions.read_secrets(deployment),
             ],
             start=TaskStart(
                 tasks="feed-tasks",
@@ -86,7 +86,7 @@ class FeedsStack(Stack):
                 environment=lambda common: FeedTaskStartEnvironment(
                     **msgspec.structs.asdict(common), registry_table=registry.table_name
                 ),
-                may=permissions.read_definitions_of_feeds(registry),
+                may=feed_permissions.read_definitions_of_feeds(registry),
                 security_groups=self._brokers(deployment, network),
             ),
         )

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from typing import TypedDict
 
 from aws_cdk import App, Tags, Validations
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
@@ -14,6 +15,7 @@ from stacks.buckets import BucketsStack
 from stacks.bulk_import import BulkImportStack
 from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
+from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.dashboard import DashboardStack
 from stacks.feeds import FeedsStack
@@ -25,6 +27,21 @@ from stacks.region import check_region
 from stacks.snapshots import SnapshotsStack
 from stacks.splitting import SplittingStack
 from stacks.state import StateStack
+
+
+class TaskStacks(TypedDict):
+    """What each stack with tasks is given."""
+
+    deployment: Deployment
+    stores: LakeStores
+    network: NetworkingStack
+
+
+class TaskQueues(TypedDict):
+    """Queues whose names a lake is opened with."""
+
+    commits: FifoJobQueue
+    compaction: FifoJobQueue
 
 
 class Instance(Construct):
@@ -41,33 +58,12 @@ class Instance(Construct):
         )
         committer = CommitterStack(self, "Committer", deployment=deployment, stores=stores)
         network = NetworkingStack(self, "Networking", deployment=deployment)
-        compaction = CompactionStack(
-            self,
-            "Compaction",
-            deployment=deployment,
-            stores=stores,
-            network=network,
-            commits=committer.commits,
-        )
-        ingest = IngestStack(
-            self,
-            "Ingest",
-            deployment=deployment,
-            stores=stores,
-            network=network,
-            commits=committer.commits,
-            compaction=compaction.jobs,
-        )
+        where = TaskStacks(deployment=deployment, stores=stores, network=network)
+        compaction = CompactionStack(self, "Compaction", **where, commits=committer.commits)
+        names = TaskQueues(commits=committer.commits, compaction=compaction.jobs)
+        ingest = IngestStack(self, "Ingest", **where, **names)
         if deployment.settings.feed_workers_max:
-            FeedsStack(
-                self,
-                "Feeds",
-                deployment=deployment,
-                stores=stores,
-                network=network,
-                commits=committer.commits,
-                compaction=compaction.jobs,
-            )
+            FeedsStack(self, "Feeds", **where, **names)
         bulk_import = BulkImportStack(self, "BulkImport", deployment=deployment, stores=stores)
         splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
         garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)

@@ -19,7 +19,6 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 
-from lakebed.config.feed_access import named_in, secret_patterns
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
 
 IMPORTS = f"{IMPORTS_PREFIX}/*"
@@ -34,10 +33,6 @@ WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
 """What it takes to put an object in parts, or to give it up half-way."""
 UNNAMED = {"ec2:DescribeVpcEndpoints", "ecr:GetAuthorizationToken", "ecs:ListTasks"}
 """IAM knows no resource for these."""
-
-FEED_DEFINITIONS = ("feed-definitions", "feed-connections", "feed-policies")
-FEED_LEASES = ("feed-workers", "feed-owners")
-"""Partitions of the registry's table."""
 
 Folder = Literal[
     "*",
@@ -155,43 +150,6 @@ def find_table(registry: dynamodb.ITable) -> iam.PolicyStatement:
 def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
     """List the names of tables, mark what was done on them, and see what may be written."""
     return _allow([registry.table_arn], "dynamodb:Query", "dynamodb:UpdateItem")
-
-
-def read_definitions_of_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
-    """Read what a lake defines of feeds, and nothing else of its registry."""
-    return [
-        _on_partitions(registry, "Query", *FEED_DEFINITIONS),
-        _on_partitions(registry, "GetItem", "feed-number"),
-    ]
-
-
-def work_on_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
-    """Read definitions and say that they failed, beat, claim, find tables, make those that records
-    are landed in (of a new lake with the forms that it allows), and mark what was committed."""
-    fails = FEED_DEFINITIONS[:2]
-    return [
-        _on_partitions(registry, "Query", "formats", "names", *FEED_DEFINITIONS, *FEED_LEASES),
-        _on_partitions(registry, "GetItem", "names", "feed-number", "feed-owners", *fails),
-        _on_partitions(registry, "PutItem", "names", "ids", "feed-owners", *fails),
-        _on_partitions(registry, "UpdateItem", "marks", "formats", *FEED_LEASES),
-        _on_partitions(registry, "DeleteItem", "feed-workers"),
-    ]
-
-
-def take_from_queues(deployment: Deployment) -> list[iam.PolicyStatement]:
-    """Take messages of the queues that the setting `feed_queues` names."""
-    queues = named_in(deployment.settings.feed_queues)
-    actions = ("ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes")
-    return [_allow(queues, *(f"sqs:{action}" for action in actions))] if queues else []
-
-
-def read_secrets(deployment: Deployment) -> list[iam.PolicyStatement]:
-    """Read the secrets that the setting `feed_secrets` names."""
-    ours = f"arn:{Aws.PARTITION}:secretsmanager:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    names = named_in(deployment.settings.feed_secrets)
-    parts = [part for name in names for part in secret_patterns(deployment.instance, name)]
-    arns = [f"{ours}:{part}" for part in parts]
-    return [_allow(arns, "secretsmanager:GetSecretValue")] if arns else []
 
 
 def write_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
@@ -424,15 +382,6 @@ def _bucket(deployment: Deployment) -> str:
 
 def _on_objects(deployment: Deployment, action: str, *folders: Folder) -> iam.PolicyStatement:
     return _allow([f"{_bucket(deployment)}/{keys_of(folder)}" for folder in folders], action)
-
-
-def _on_partitions(registry: dynamodb.ITable, action: str, *partitions: str) -> iam.PolicyStatement:
-    """Allow an action on items of some partitions only."""
-    return iam.PolicyStatement(
-        actions=[f"dynamodb:{action}"],
-        resources=[registry.table_arn],
-        conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": sorted(partitions)}},
-    )
 
 
 def _allow(resources: list[str], *actions: str) -> iam.PolicyStatement:

@@ -34,8 +34,8 @@ FeedQueues = Annotated[
     Meta(
         pattern=rf"\A({_QUEUE}(,{_QUEUE})*)?\Z",
         description="Queues of SQS that feeds take messages from, by their ARNs, with commas"
-        " between, of the instance's region. Tasks of feeds may receive from these and delete in"
-        " them, and no others.",
+        " between, of the instance's region. Tasks of feeds may receive from these, and delete"
+        " there, and in no other queue.",
     ),
 ]
 FeedSecrets = Annotated[
@@ -43,8 +43,8 @@ FeedSecrets = Annotated[
     Meta(
         pattern=rf"\A({_NAME}(,{_NAME})*)?\Z",
         description="Secrets that feeds name as `secret:NAME`: their NAMEs, with commas between."
-        " They lie in Secrets Manager as `lakebed/INSTANCE/NAME`, encrypted with the key that it"
-        " brings; tasks of feeds may read these, and no others.",
+        " They lie in Secrets Manager as lakebed/INSTANCE/NAME, encrypted with the key that it"
+        " brings; tasks of feeds may read these, and no other secret.",
     ),
 ]
 FeedPorts = Annotated[

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NewType
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.alarm_settings import AlarmMail, AlarmTopic, check_alarms
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
 from lakebed.config.feed_access import (
     FeedPorts,
@@ -70,9 +71,6 @@ FUNCTION_RUNS_MIN = 10
 _SOURCE = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?"
 _SUBNET = r"subnet-[0-9a-f]{8,17}"
 _REGION = r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}"
-_WORD = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_MAIL = rf"(?=[^@]{{1,64}}@){_WORD}(\.{_WORD})*@({_LABEL}\.)+[A-Za-z]{_LABEL}"
 
 
 class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -252,24 +250,8 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " cost. Each import has 2 for its driver and 4 for each executor.",
         ),
     ] = 16
-    alarm_mail: Annotated[
-        str,
-        Meta(
-            max_length=254,
-            pattern=rf"\A({_MAIL})?\Z",
-            description="An email address that gets each alarm. AWS writes to it once, and"
-            " sends nothing more until its owner confirms. None: subscribe by hand to the topic"
-            " `lakebed-INSTANCE-alarms`.",
-        ),
-    ] = ""
-    alarm_topic_arn: Annotated[
-        str,
-        Meta(
-            pattern=rf"\A(arn:aws[a-z-]*:sns:{_REGION}:[0-9]{{12}}:[A-Za-z0-9_-]{{1,256}})?\Z",
-            description="A topic of SNS of the instance's region, by its ARN, that gets each alarm"
-            " in place of the instance's own. Its policy must let CloudWatch publish.",
-        ),
-    ] = ""
+    alarm_mail: AlarmMail = ""
+    alarm_topic_arn: AlarmTopic = ""
     table_metrics: Annotated[
         bool,
         Meta(
@@ -302,13 +284,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     page = "instance"
     found = changed(InstanceSettings(), changes, texts=True, page=page)
     check_network(vpc_id=found.vpc_id, subnet_ids=found.subnet_ids, zones=found.zones)
-    if found.alarm_mail and found.alarm_topic_arn:
-        raise InvalidError(
-            "two settings say who is told of alarms",
-            alarm_mail=found.alarm_mail,
-            alarm_topic_arn=found.alarm_topic_arn,
-            hint="subscribe the address to that topic, and leave `alarm_mail` out",
-        )
+    check_alarms(mail=found.alarm_mail, topic_arn=found.alarm_topic_arn)
     check_arns(found.arns())
     check_task_size(vcpus=found.task_vcpus, memory_mib=found.task_memory_mib)
     check_feed_access(

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 STORIES = (
     "bulk_import",
-    "feeds",
     "functions",
     "query",
     "rare_entries",
@@ -34,6 +33,7 @@ STORIES = (
     "upkeep",
     "written_once",
 )
+FOLDERS = ["tests/cloud/feeds", "tests/cloud/stories"]
 LEFT_OUT = "not killed_in_mid_job and not leave_an_idle and not memory and not directory"
 """They take long and use nothing that others do not, or do not run on what is deployed."""
 STORIES_SECONDS_MAX = 1_800
@@ -77,7 +77,7 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What each statement was good for, when all stories ran in one instance. Needs Spark."""
     spark_home("4")
     file = tmp_path_factory.mktemp("notes") / "notes.json"
-    stories = [f"tests/cloud/test_{name}.py" for name in STORIES] + ["tests/cloud/stories"]
+    stories = [f"tests/cloud/test_{name}.py" for name in STORIES] + FOLDERS
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", *stories, "-k", LEFT_OUT]
     done = subprocess.run(
         command,

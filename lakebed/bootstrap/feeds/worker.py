@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import connected_feed, landed_feed
+from lakebed.bootstrap.feeds.pipelines import Share, connected_feed, landed_feed
 from lakebed.config.policies import Policy
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.feeds.known_definitions import (
@@ -78,36 +78,6 @@ def feed_worker(
             stops_at_loss=policy.on_worker_failure == "stop",
         )
 
-    def wanted() -> list[WantedPipeline[pa.RecordBatch]]:
-        feeds, connections = running_definitions(read_definitions(app.feeds.definitions), only)
-        landed = [
-            WantedPipeline[pa.RecordBatch](
-                kind="feed",
-                name=feed.feed.name,
-                version=feed.version,
-                restarts=restarts_of(feed.policy),
-                statistics_seconds=feed.policy.statistics_seconds,
-                workers=workers_of(feed.policy),
-                open=partial(landed_feed, app, feed, share),
-            )
-            for feed in feeds
-            if feed.failed is None and is_landed(feed, connections)
-        ]
-        connected = [
-            WantedPipeline[pa.RecordBatch](
-                kind="connection",
-                name=one.connection.name,
-                version=one.version,
-                restarts=restarts_of(one.policy),
-                statistics_seconds=one.policy.statistics_seconds,
-                workers=workers_of(one.policy),
-                open=partial(connected_feed, app, one, share),
-            )
-            for one in connections
-            if one.failed is None
-        ]
-        return landed + connected
-
     def note_failure(one: WantedPipeline[pa.RecordBatch], failure: FeedFailure) -> None:
         app.feeds.definitions.note_failure(one.kind, one.name, failure)
 
@@ -116,7 +86,7 @@ def feed_worker(
         leases=app.feeds.leases,
         living=living,
         clock=app.clock,
-        wanted=wanted,
+        wanted=lambda: _wanted(app, only, share),
         note_failure=note_failure,
     )
 
@@ -127,6 +97,38 @@ def workers_of(policy: Policy) -> WorkersAsked:
     if not at_lag and "elastic" not in policy.on_congestion:
         return WorkersAsked()
     return WorkersAsked(policy.workers_min, policy.workers_max, at_lag)
+
+
+def _wanted(app: App, only: Collection[str], share: Share) -> list[WantedPipeline[pa.RecordBatch]]:
+    """Return what is to run, as the registry says now."""
+    feeds, connections = running_definitions(read_definitions(app.feeds.definitions), only)
+    landed = [
+        WantedPipeline[pa.RecordBatch](
+            kind="feed",
+            name=feed.feed.name,
+            version=feed.version,
+            restarts=restarts_of(feed.policy),
+            statistics_seconds=feed.policy.statistics_seconds,
+            workers=workers_of(feed.policy),
+            open=partial(landed_feed, app, feed, share),
+        )
+        for feed in feeds
+        if feed.failed is None and is_landed(feed, connections)
+    ]
+    connected = [
+        WantedPipeline[pa.RecordBatch](
+            kind="connection",
+            name=one.connection.name,
+            version=one.version,
+            restarts=restarts_of(one.policy),
+            statistics_seconds=one.policy.statistics_seconds,
+            workers=workers_of(one.policy),
+            open=partial(connected_feed, app, one, share),
+        )
+        for one in connections
+        if one.failed is None
+    ]
+    return landed + connected
 
 
 def restarts_of(policy: Policy) -> RestartRules:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lakebed.feeds.lifecycle import Action
 from lakebed.feeds.wanted_workers import is_needed, wanted_workers
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.ports.leases import WorkerId
@@ -17,16 +18,15 @@ def fail(definitions: Definitions, kind: DefinitionKind, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "wanted"), [(None, 0), ("start", 1), ("suspend", 0), ("stop", 0)]
+    ("actions", "wanted"),
+    [([], 0), (["start"], 1), (["start", "suspend"], 0), (["start", "stop"], 0)],
 )
-def test_only_a_feed_that_was_started_wants_workers(action: str | None, wanted: int) -> None:
+def test_only_a_feed_that_was_started_wants_workers(actions: list[Action], wanted: int) -> None:
     definitions = Definitions()
     assert wanted_workers(definitions.known) == 0
     definitions.apply()
-    if action is not None:
-        definitions.lifecycle.run("start", "orders")
-    if action in {"suspend", "stop"}:
-        definitions.lifecycle.run(action, "orders")  # type: ignore[arg-type]
+    for action in actions:
+        definitions.lifecycle.run(action, "orders")
     assert wanted_workers(definitions.known) == wanted
 
 

@@ -73,7 +73,7 @@ def test_a_registry_that_is_throttled_fails_the_run_and_starts_nothing() -> None
         raise UnavailableError("throttled")
 
     starter.definitions.lifecycle.run("start", "orders")
-    starter.definitions.true.number = number  # type: ignore[method-assign]
+    starter.definitions.true.number = number  # type: ignore[method-assign]  # it is throttled
     with pytest.raises(UnavailableError):
         starter.service.run(at=TEN)
     assert not starter.runner._running

@@ -1,0 +1,64 @@
+"""What tasks of feeds, and who starts them, may do beside what others may: as `permissions.py`."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+
+from lakebed.config.feed_access import named_in, secret_patterns
+from lakebed.config.instance import Deployment
+
+FEED_DEFINITIONS = ("feed-definitions", "feed-connections", "feed-policies")
+FEED_LEASES = ("feed-workers", "feed-owners")
+"""Partitions of the registry's table."""
+
+
+def read_definitions_of_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
+    """Read what a lake defines of feeds, and nothing else of its registry."""
+    return [
+        _on_partitions(registry, "Query", *FEED_DEFINITIONS),
+        _on_partitions(registry, "GetItem", "feed-number"),
+    ]
+
+
+def work_on_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
+    """Read definitions and say that they failed, beat, claim, find tables, make those that records
+    are landed in (of a new lake with the forms that it allows), and mark what was committed."""
+    failing = FEED_DEFINITIONS[:2]
+    return [
+        _on_partitions(registry, "Query", "formats", "names", *FEED_DEFINITIONS, *FEED_LEASES),
+        _on_partitions(registry, "GetItem", "names", "feed-number", "feed-owners", *failing),
+        _on_partitions(registry, "PutItem", "names", "ids", "feed-owners", *failing),
+        _on_partitions(registry, "UpdateItem", "marks", "formats", *FEED_LEASES),
+        _on_partitions(registry, "DeleteItem", "feed-workers"),
+    ]
+
+
+def take_from_queues(deployment: Deployment) -> list[iam.PolicyStatement]:
+    """Take messages of the queues that the setting `feed_queues` names."""
+    queues = named_in(deployment.settings.feed_queues)
+    actions = ("ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes")
+    if not queues:
+        return []
+    return [iam.PolicyStatement(actions=[f"sqs:{a}" for a in actions], resources=queues)]
+
+
+def read_secrets(deployment: Deployment) -> list[iam.PolicyStatement]:
+    """Read the secrets that the setting `feed_secrets` names."""
+    ours = f"arn:{Aws.PARTITION}:secretsmanager:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    names = named_in(deployment.settings.feed_secrets)
+    parts = [part for name in names for part in secret_patterns(deployment.instance, name)]
+    arns = [f"{ours}:{part}" for part in parts]
+    if not arns:
+        return []
+    return [iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=arns)]
+
+
+def _on_partitions(registry: dynamodb.ITable, action: str, *partitions: str) -> iam.PolicyStatement:
+    """Allow an action on items of some partitions only."""
+    return iam.PolicyStatement(
+        actions=[f"dynamodb:{action}"],
+        resources=[registry.table_arn],
+        conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": sorted(partitions)}},
+    )
