@@ -14,6 +14,7 @@ from lakebed.feed_errors import PositionMovedError
 from lakebed.feeds import commit_round, pipeline, quarantine
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import CommittedFeed, FeedConnection, SplitAt
+from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.ingest.stage_rows import StagedRows
@@ -90,16 +91,17 @@ def refused_rows_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
         table: OpenTable,
         connection: FeedConnection,
         parts: Sequence[SplitRecords[Any]],
+        relief: Relief = NO_RELIEF,
     ) -> RoundCommitted:
         try:
-            return run(self, table, connection, parts)
+            return run(self, table, connection, parts, relief)
         except PositionMovedError:
             known = commit_round.read_committed(table, connection, [p.split for p in parts])
             moved = [
                 msgspec.structs.replace(part, at=known.splits.get(part.split, part.at))
                 for part in parts
             ]
-            return run(self, table, connection, moved)
+            return run(self, table, connection, moved, relief)
 
     monkeypatch.setattr(CommitRound, "run", stubborn)
 
