@@ -284,6 +284,8 @@ class CommitRound(Generic[BatchT]):
             errors_in_row, last = rows[-1].errors_in_row, rows[-1].last
             if rows[-1].refusal is not None:
                 break
+        if one.part.gap_end is not None and held and self._quarantine is not None:
+            rows.append(_gone_but_quarantined(self._quarantine.count(held), errors_in_row))
         reach = count_of(in_quarantine[split].position) if split in in_quarantine else 0
         return MadeSplit(one.part, one.at, tuple(rows), reach)
 
@@ -308,6 +310,19 @@ class CommitRound(Generic[BatchT]):
         ends = {one.part.split: one.end for one in bad}
         self._quarantine.add(round_.connection, _owned(parts), at, rows, ends)
         return [msgspec.structs.replace(one, at=marked.get(one.part.split, one.at)) for one in made]
+
+
+def _gone_but_quarantined(count: int, errors_in_row: int) -> MadeRows[BatchT]:
+    """Return what became of records that the source has no longer, and that the quarantine got from
+    a worker that died before it could commit them: they are no part of the gap."""
+    return MadeRows(
+        rows=None,
+        rows_count=0,
+        read=count,
+        size=0,
+        quarantined=count,
+        errors_in_row=errors_in_row,
+    )
 
 
 def _discards(round_: _Round, part: SplitRecords[BatchT]) -> list[int]:

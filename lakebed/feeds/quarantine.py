@@ -180,6 +180,10 @@ class Quarantine(Generic[BatchT]):
         changes: tuple[Change, ...] = (AddFiles(staged.references),) if staged.references else ()
         commit_until_known(quarantine, _moving(quarantine, start, moves, id_, changes))
 
+    def count(self, batches: Sequence[BatchT]) -> int:
+        """Return how many records some batches of rows are."""
+        return sum(map(self._query.rows, batches))
+
     def _rows(
         self, quarantine: OpenTable, connection: FeedConnection, split: str, at: SplitAt, end: int
     ) -> tuple[BatchT, ...]:

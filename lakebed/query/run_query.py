@@ -79,6 +79,10 @@ class RunQuery(Generic[BatchT]):
         """
         return self.read(table, self.plan(table, lambda _: condition), limit=limit)
 
+    def rows(self, batch: BatchT) -> int:
+        """Return how many rows a batch has that this has yielded."""
+        return self._files.rows(batch)
+
     def plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
         """Return which files answer a query now. ask: gives the condition, in the words of the
         schema of just that version."""

@@ -29,6 +29,7 @@ class Taken(msgspec.Struct, frozen=True):
     end: int
     is_gap: bool
     left_out: int = 0
+    read: int = 0
 
 
 class FedAuditor(Auditor):
@@ -81,7 +82,9 @@ class FedAuditor(Auditor):
             return
         tally = tallies.get(split, Tally())
         left_out = tally.sampled_out + tally.discarded
-        self.taken.append(Taken(moment.number, split, begin, end, split in gaps, left_out))
+        self.taken.append(
+            Taken(moment.number, split, begin, end, split in gaps, left_out, tally.read)
+        )
         if split not in gaps and tally.read != self.records_in(split, begin, end):
             story = f"entry {moment.number} counts {tally.read} records of {begin}-{end}"
             raise Violation(FED_LEDGER, story)
