@@ -51,7 +51,6 @@ def vcpus_needed(settings: InstanceSettings, *, spot: bool) -> int:
 _OF_TASKS = (
     "ingest_tasks_max",
     "compaction_tasks_max",
-    "feed_workers_max",
     "ingest_capacity",
     "compaction_capacity",
     "task_vcpus",
@@ -71,7 +70,7 @@ FARGATE_VCPUS = Quota(
     name="Fargate On-Demand vCPU resource count",
     new_account=6,
     needed=lambda settings: vcpus_needed(settings, spot=False),
-    settings=_OF_TASKS,
+    settings=("feed_workers_max", *_OF_TASKS),
 )
 FARGATE_SPOT_VCPUS = Quota(
     service="fargate",
