@@ -6,7 +6,6 @@ may run: leases say who reads what, and the tables' logs say how far it was take
 
 from __future__ import annotations
 
-import logging
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -393,14 +392,8 @@ def _failure(error: Exception, version: int) -> FeedFailure:
 
 
 def _note_retried(wanted: WantedPipeline[BatchT], failure: FeedFailure) -> None:
-    events.emit(
-        events.FEED_RETRIED,
-        level=logging.WARNING,
-        feed=wanted.name,
-        kind=wanted.kind,
-        code=failure.code,
-        reason=failure.reason,
-    )
+    said = {"code": failure.code, "reason": failure.reason}
+    events.emit(events.FEED_RETRIED, feed=wanted.name, kind=wanted.kind, **said)
 
 
 def _note_away(error: LakebedError) -> None:
