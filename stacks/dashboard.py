@@ -10,7 +10,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from lakebed.config.instance import Deployment
-from lakebed.observe.metrics import METRICS, NAMESPACE, Alarm, Metric, Section
+from lakebed.observe.metric import Alarm, Metric, Section
+from lakebed.observe.metrics import METRICS, NAMESPACE
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.operator_alarm import Breach, operator_alarm
 

@@ -14,7 +14,8 @@ from lakebed.config.environments import FeedTaskStartEnvironment, TaskEnvironmen
 from lakebed.config.fargate import ON_DEMAND
 from lakebed.config.feed_access import port_ranges
 from lakebed.config.instance import Deployment
-from lakebed.observe.metrics import METRICS, Alarm
+from lakebed.observe.metric import Alarm
+from lakebed.observe.metrics import METRICS
 from stacks import feed_permissions, permissions
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from lakebed.observe.metrics import METRICS, NAMESPACE, Metric
+from lakebed.observe.metric import Metric
+from lakebed.observe.metrics import METRICS, NAMESPACE
 
 
 class JsonLines(logging.Formatter):

@@ -6,67 +6,10 @@ format). Pages, dashboard and alarms are made from this list.
 
 from __future__ import annotations
 
-from typing import Literal
-
-import msgspec
-
 from lakebed.observe import events
+from lakebed.observe.metric import Alarm, Metric
 
 NAMESPACE = "Lakebed"
-
-Section = Literal[
-    "ingest",
-    "feeds",
-    "commits",
-    "compaction",
-    "splitting",
-    "garbage",
-    "schedules",
-    "tasks",
-    "errors",
-]
-"""Of the dashboard."""
-
-
-class Alarm(msgspec.Struct, frozen=True, kw_only=True):
-    """Goes off when the metric's sum, or its maximum, over some minutes reaches a threshold.
-
-    page: of `docs/operate`.
-    """
-
-    threshold: float
-    minutes: int
-    page: str
-
-
-class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric.
-
-    event, fact: where its value is found; no fact: each event counts 1.
-    where: facts that the event must have.
-    without_alarm: why it has none.
-    by_table: whether it is also kept for each table, which costs as much for each.
-    """
-
-    name: str
-    unit: Literal["Count", "Seconds", "Bytes"]
-    section: Section
-    meaning: str
-    event: str
-    fact: str = ""
-    where: tuple[tuple[str, str], ...] = ()
-    statistic: Literal["Sum", "Maximum"] = "Sum"
-    alarm: Alarm | None = None
-    without_alarm: str = ""
-    by_table: bool = False
-
-    def value(self, event: str, facts: dict[str, object]) -> float | None:
-        """Return what an event says of it; None: nothing."""
-        if event != self.event or any(facts.get(name) != value for name, value in self.where):
-            return None
-        value = facts.get(self.fact, 0) if self.fact else 1
-        return value if isinstance(value, int | float) else None
-
 
 WORK_RETRIED, WORK_REFUSED, WORK_CORRUPT, WORK_BUG = "retried", "refused", "corrupt", "bug"
 """What `events.WORK_FAILED` says of the kind of a failure."""

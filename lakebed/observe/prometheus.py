@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from lakebed.errors import InvalidError
-from lakebed.observe.metrics import METRICS, Metric
+from lakebed.observe.metric import Metric
+from lakebed.observe.metrics import METRICS
 
 if TYPE_CHECKING:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily

@@ -8,7 +8,8 @@ import pytest
 
 from lakebed.observe import events
 from lakebed.observe.json_lines import JsonLines
-from lakebed.observe.metrics import METRICS, Metric
+from lakebed.observe.metric import Metric
+from lakebed.observe.metrics import METRICS
 from tests.tidy.source import ROOT
 
 FACTS = runpy.run_path(str(ROOT / "docs" / "generate.py"))["facts_emitted"]()

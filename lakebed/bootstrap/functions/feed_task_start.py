@@ -9,7 +9,7 @@ from lakebed.bootstrap.functions.table_stores import amazon_clients
 from lakebed.bootstrap.functions.task_start import started_by
 from lakebed.config.environments import FeedTaskStartEnvironment, environment_of
 from lakebed.feeds.known_definitions import read_definitions
-from lakebed.feeds.wanted_workers import wanted_workers
+from lakebed.feeds.pacing.wanted_workers import wanted_workers
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.job_queue import QueueLoad
 from lakebed.tasks.start_tasks import StartTasks

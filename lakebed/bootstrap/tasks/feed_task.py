@@ -14,8 +14,8 @@ from lakebed.bootstrap.tasks.task_process import END_PROCESS, GRACE_SECONDS, run
 from lakebed.config.environments import TaskEnvironment
 from lakebed.feeds.known_definitions import read_definitions
 from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.pacing.wanted_workers import is_needed, wanted_workers
 from lakebed.feeds.task_life import FeedTaskLife, FeedTaskLimits
-from lakebed.feeds.wanted_workers import is_needed, wanted_workers
 from lakebed.observe import events
 from lakebed.ports.leases import WorkerId
 from lakebed.tasks.task_loop import LOOK_SECONDS, Ending, StopRequest

@@ -3,7 +3,7 @@
 import pytest
 
 from lakebed.feeds.lifecycle import Action
-from lakebed.feeds.wanted_workers import is_needed, wanted_workers
+from lakebed.feeds.pacing.wanted_workers import is_needed, wanted_workers
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.ports.leases import WorkerId
 from tests.unit.feeds.definition_stories import ORDERS, Definitions
