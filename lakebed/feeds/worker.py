@@ -392,8 +392,8 @@ def _failure(error: Exception, version: int) -> FeedFailure:
 
 
 def _note_retried(wanted: WantedPipeline[BatchT], failure: FeedFailure) -> None:
-    said = {"code": failure.code, "reason": failure.reason}
-    events.emit(events.FEED_RETRIED, feed=wanted.name, kind=wanted.kind, **said)
+    feed, kind, code, reason = wanted.name, wanted.kind, failure.code, failure.reason
+    events.emit(events.FEED_RETRIED, feed=feed, kind=kind, code=code, reason=reason)
 
 
 def _note_away(error: LakebedError) -> None:
