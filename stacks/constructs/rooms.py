@@ -39,6 +39,7 @@ STATE_ROOMS = (
     "lakebed/compaction",
     "lakebed/feeds/__init__.py",
     "lakebed/feeds/known_definitions.py",
+    "lakebed/feeds/pacing/__init__.py",
     "lakebed/feeds/pacing/wanted_workers.py",
     "lakebed/schedules",
     "lakebed/sorted_files/__init__.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.open_table import OpenTable
 from tests.simulation import violation as v
+from tests.simulation.feeds import fed_actors
 from tests.simulation.feeds.fed_world import FedWorld
 from tests.simulation.feeds.model_source import ModelSource
 
@@ -226,6 +228,14 @@ class KnowsNames(ModelSource):
         super().__init__(rng, lambda topic, _made: topic)
 
 
+class ReplaysOften(FedWorld):
+    """A world whose operators replay the quarantine all the time."""
+
+    def __init__(self, seed: int, scratch: Path) -> None:
+        super().__init__(seed, scratch)
+        self.weights[self.actors.index(fed_actors.replay)] = 80
+
+
 class GoesByNames(FedWorld):
     """A world whose source splits have no incarnation."""
 
@@ -261,7 +271,9 @@ FED_TWINS: dict[str, FedTwin] = {
         v.FED_ROWS, v.FED_LEDGER, patch=quarantine_is_added_unseen
     ),
     "replay takes all again": _twin(v.FED_ROWS, v.FED_LEDGER, patch=replay_takes_all_again),
-    "replay is not finished": _twin(v.FED_ROWS, v.FED_LEDGER, patch=replay_is_not_finished),
+    "replay is not finished": _twin(
+        v.FED_ROWS, v.FED_LEDGER, patch=replay_is_not_finished, world=ReplaysOften
+    ),
     "silent gap": _twin(v.FED_LEDGER, patch=gaps_are_passed_in_silence),
     "source split by name": _twin(v.FED_ROWS, v.FED_LEDGER, v.ENDS, world=GoesByNames),
     "old definition": _twin(v.FED_VERSIONS, patch=old_definitions_land),

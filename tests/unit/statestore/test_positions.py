@@ -118,7 +118,7 @@ def test_a_position_comes_back_from_its_bytes(position: Position) -> None:
 
 def test_bytes_of_a_newer_release_are_no_damage() -> None:
     with pytest.raises(NewerFormatError):
-        decode_position(b"\x93\x03\x01\xa1x")
+        decode_position(b"\x93\x04\x01\xa1x")
     with pytest.raises(CorruptError):
         decode_position(b"\x93\x01\x01\xa1x")
 
