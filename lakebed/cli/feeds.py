@@ -11,6 +11,7 @@ import msgspec
 
 from lakebed.bootstrap.feeds.further_processes import PROCESSES_MAX, FurtherProcesses
 from lakebed.cli.feed_commands import positions
+from lakebed.cli.feed_commands.failures import ShownFailures
 from lakebed.cli.feed_commands.texts import feed_text
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
@@ -19,7 +20,6 @@ from lakebed.errors import InvalidError
 from lakebed.observe.prometheus import serving_metrics
 
 if TYPE_CHECKING:
-    from lakebed.errors import LakebedError
     from lakebed.feeds.run_feeds import FeedDone
 
 
@@ -117,13 +117,7 @@ def _take(
     """Take what is there, once or again and again."""
     from lakebed.feed import Feeds
 
-    codes = {0}
-
-    def failed(done: FeedDone, error: LakebedError) -> None:
-        codes.add(error.exit_code)
-        if not session.as_json:
-            click.echo(f"failed: feed {done.name}: {done.code}: {error}", err=True)
-
+    failures = ShownFailures(session, "feed")
     with (
         session.open() as lake,
         ProgressLine(silent=session.as_json) as line,
@@ -134,15 +128,15 @@ def _take(
             found = feeds.run(
                 should_stop=stopped.is_set,
                 on_progress=lambda done: line.show(_text(done)),
-                failed=failed,
+                failed=failures.add,
             )
             line.clear()
             is_news = any(done.commits for done in found)
             if once or is_news:
                 session.give(msgspec.to_builtins(found), "\n".join(map(_text, found)))
             if once or stopped.wait(0 if is_news else every):
-                sys.exit(max(codes))
-            codes = {0}
+                sys.exit(failures.exit_code)
+            failures.exit_code = 0
 
 
 def _work(

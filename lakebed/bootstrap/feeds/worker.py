@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 
 import pyarrow as pa
@@ -21,9 +21,10 @@ from lakebed.feeds.known_definitions import (
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.owned_splits import LeasedSplits, OwnedSplits
 from lakebed.feeds.pacing.elasticity import WorkersAsked
+from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import FeedWorker, WantedPipeline
-from lakebed.model.feeds.definitions import FeedFailure
+from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import WorkerId
 
@@ -103,32 +104,34 @@ def _wanted(app: App, only: Collection[str], share: Share) -> list[WantedPipelin
     """Return what is to run, as the registry says now."""
     feeds, connections = running_definitions(read_definitions(app.feeds.definitions), only)
     landed = [
-        WantedPipeline[pa.RecordBatch](
-            kind="feed",
-            name=feed.feed.name,
-            version=feed.version,
-            restarts=restarts_of(feed.policy),
-            statistics_seconds=feed.policy.statistics_seconds,
-            workers=workers_of(feed.policy),
-            open=partial(landed_feed, app, feed, share),
-        )
-        for feed in feeds
-        if feed.failed is None and is_landed(feed, connections)
+        _pipeline("feed", one.feed.name, one, partial(landed_feed, app, one, share))
+        for one in feeds
+        if one.failed is None and is_landed(one, connections)
     ]
     connected = [
-        WantedPipeline[pa.RecordBatch](
-            kind="connection",
-            name=one.connection.name,
-            version=one.version,
-            restarts=restarts_of(one.policy),
-            statistics_seconds=one.policy.statistics_seconds,
-            workers=workers_of(one.policy),
-            open=partial(connected_feed, app, one, share),
-        )
+        _pipeline("connection", one.connection.name, one, partial(connected_feed, app, one, share))
         for one in connections
         if one.failed is None
     ]
     return landed + connected
+
+
+def _pipeline(
+    kind: DefinitionKind,
+    name: str,
+    definition: FeedDefinition | ConnectionDefinition,
+    open_: Callable[[], Pipeline[pa.RecordBatch]],
+) -> WantedPipeline[pa.RecordBatch]:
+    policy = definition.policy
+    return WantedPipeline(
+        kind=kind,
+        name=name,
+        version=definition.version,
+        restarts=restarts_of(policy),
+        statistics_seconds=policy.statistics_seconds,
+        workers=workers_of(policy),
+        open=open_,
+    )
 
 
 def restarts_of(policy: Policy) -> RestartRules:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from lakebed.cli.feed_commands.failures import ShownFailures
 from lakebed.cli.feed_commands.texts import feed_text
 from lakebed.cli.program import (
     CommandGroup,
@@ -25,7 +26,6 @@ from lakebed.cli.progress import ProgressLine
 from lakebed.cli.work import stop_signals
 
 if TYPE_CHECKING:
-    from lakebed.errors import LakebedError
     from lakebed.feeds.run_feeds import FeedDone
     from lakebed.landing.quarantine_listing import QuarantinedRecord
 
@@ -100,13 +100,7 @@ def replay(session: Session, feed: str, *, connection: str | None, file: Path | 
     """
     from lakebed.feed import FeedDefinitions
 
-    codes = {0}
-
-    def failed(done: FeedDone, error: LakebedError) -> None:
-        codes.add(error.exit_code)
-        if not session.as_json:
-            click.echo(f"failed: {done.name}: {done.code}: {error}", err=True)
-
+    failures = ShownFailures(session, "connection")
     with (
         session.open() as lake,
         ProgressLine(silent=session.as_json) as line,
@@ -118,11 +112,11 @@ def replay(session: Session, feed: str, *, connection: str | None, file: Path | 
             connection=connection,
             should_stop=stopped.is_set,
             on_progress=lambda done: line.show(_replayed(done)),
-            failed=failed,
+            failed=failures.add,
         )
         line.clear()
     session.give(msgspec.to_builtins(found), "\n".join(map(_replayed, found)) or "none")
-    sys.exit(max(codes))
+    sys.exit(failures.exit_code)
 
 
 @quarantine.command(
