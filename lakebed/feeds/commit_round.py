@@ -41,6 +41,7 @@ from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
 from lakebed.observe import events
+from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.feed_changes import Count, Define, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
@@ -113,11 +114,13 @@ class CommitRound(Generic[BatchT]):
         *,
         stage: StageRows[BatchT],
         make_rows: MakeRows[BatchT],
+        clock: Clock,
         quarantine: Quarantine[BatchT] | None = None,
         errors_fraction_max: float = 1.0,
     ) -> None:
         self._stage = stage
         self._make_rows = make_rows
+        self._clock = clock
         self._quarantine = quarantine
         self._errors_fraction_max = errors_fraction_max
 
@@ -145,6 +148,7 @@ class CommitRound(Generic[BatchT]):
             UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
                 found.
         """
+        begun = self._clock.monotonic()
         known = read_committed(table, connection, [part.split for part in parts])
         items = [item for part in parts for records in part.records for item in records.items]
         round_ = _Round(
@@ -167,6 +171,7 @@ class CommitRound(Generic[BatchT]):
             sampled_out_count=done.tally.sampled_out,
             discarded_count=done.tally.discarded,
             bytes_count=done.tally.bytes,
+            commit_seconds=round(self._clock.monotonic() - begun, 3),
         )
         if refusals:  # what came before is committed
             raise refusals[0]

@@ -85,6 +85,16 @@ METRICS = (
         without_alarm=FOLLOWS,
     ),
     Metric(
+        name="feed_commit_seconds",
+        unit="Seconds",
+        section="feeds",
+        meaning="from the records of a round to its log entry, the longest",
+        event=events.FEED_PROGRESSED,
+        fact="commit_seconds",
+        statistic="Maximum",
+        without_alarm="a store that is slow shows as lag",
+    ),
+    Metric(
         name="feed_records_behind",
         unit="Count",
         section="feeds",

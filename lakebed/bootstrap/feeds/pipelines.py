@@ -142,7 +142,9 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
         table=table,
         connection=connection,
         source=source_of(app, definition.feed, _taken_by(table, connection), segments),
-        rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
+        rounds=CommitRound(
+            stage=StageRows(files=app.files), make_rows=LandRecords(), clock=app.clock
+        ),
         clock=app.clock,
         rules=PipelineRules(
             limits=_limits(definition.feed),
@@ -234,6 +236,7 @@ def pipeline_from(
     rounds = CommitRound(
         stage=stage,
         make_rows=decoding_of(definition, to_table.id, table.schema),
+        clock=app.clock,
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
         errors_fraction_max=policy.errors_fraction_max,
     )

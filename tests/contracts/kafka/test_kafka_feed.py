@@ -43,7 +43,9 @@ def worker(
         table=app.catalog.find(table_name(TABLE)),
         connection=FeedConnection(connection_id("abc"), 1),
         source=source,
-        rounds=CommitRound(stage=StageRows(files=app.files), make_rows=LandRecords()),
+        rounds=CommitRound(
+            stage=StageRows(files=app.files), make_rows=LandRecords(), clock=app.clock
+        ),
         clock=app.clock,
         rules=PipelineRules(limits=RotationLimits(records=rotate_records)),
     )

@@ -162,6 +162,7 @@ class FedWorld(World):
         rounds = CommitRound(
             stage=stage,
             make_rows=ModelRows(CONNECTION, self.rng, width=self.width),
+            clock=machine.clock,
             quarantine=Quarantine(
                 stage=stage,
                 query=machine.query,

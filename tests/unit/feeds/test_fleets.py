@@ -112,7 +112,9 @@ class Fleet:
             table=self.table,
             connection=FeedConnection(CONNECTION, version),
             source=MemoryRecordSource(self.broker),
-            rounds=CommitRound(stage=StageRows(files=self.app.files), make_rows=LandRecords()),
+            rounds=CommitRound(
+                stage=StageRows(files=self.app.files), make_rows=LandRecords(), clock=self.app.clock
+            ),
             clock=self.clock,
             rules=PipelineRules(limits=RotationLimits(seconds=2.0)),
             splits=LeasedSplits(

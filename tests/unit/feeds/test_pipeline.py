@@ -3,8 +3,10 @@ R6)."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,11 +22,13 @@ from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import NewestOwners
 from lakebed.feeds.pipeline import DISCOVER_SECONDS, OWN_SECONDS, TRIES_MAX, Pipeline, PipelineRules
 from lakebed.feeds.rotation import RotationLimits
-from lakebed.ingest.stage_rows import StageRows
+from lakebed.ingest.stage_rows import StagedRows, StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import TransactionNumber, table_name
+from lakebed.observe.events import FEED_PROGRESSED
 from lakebed.ports.record_source import Records, SourceSplit
+from lakebed.ports.sorted_files import SortedFiles
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.table_state.feed_records import connection_of, gaps_of
@@ -97,6 +101,20 @@ class Owns:
         self.released.append(split)
 
 
+class SlowStage(StageRows[pa.RecordBatch]):
+    """Takes a while, on the virtual clock."""
+
+    seconds = 0.0
+
+    def __init__(self, *, files: SortedFiles[pa.RecordBatch], clock: VirtualClock) -> None:
+        super().__init__(files=files)
+        self._clock = clock
+
+    def run(self, *args: Any, **kwargs: Any) -> StagedRows:
+        self._clock.advance(self.seconds)
+        return super().run(*args, **kwargs)
+
+
 class Given:
     """A pipeline of lines into a landing table."""
 
@@ -113,7 +131,11 @@ class Given:
             table=self.table,
             connection=CONNECTION,
             source=self.source,
-            rounds=CommitRound(stage=StageRows(files=self.app.files), make_rows=LandRecords()),
+            rounds=CommitRound(
+                stage=SlowStage(files=self.app.files, clock=self.clock),
+                make_rows=LandRecords(),
+                clock=self.clock,
+            ),
             clock=self.clock,
             rules=PipelineRules(limits=limits, records_gaps=records_gaps),
             splits=self.owns,
@@ -285,3 +307,14 @@ def test_no_source_split_keeps_another_from_being_read(given: Given) -> None:
     given.drain()
     assert b"2" in given.values()
     assert len(given.values()) == 52
+
+
+def test_a_round_says_how_long_its_commit_took(
+    given: Given, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(SlowStage, "seconds", 2.5)
+    given.source.lines = {"a": b"1\n"}
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        given.drain()
+    (round_,) = [one for one in caplog.records if one.__dict__.get("event") == FEED_PROGRESSED]
+    assert round_.__dict__["facts"]["commit_seconds"] == 2.5
