@@ -32,6 +32,7 @@ from lakebed.feeds.known_definitions import (
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.operating.missing_workers import MissingWorkers
 from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
+from lakebed.feeds.pacing.held_bytes import MEMORY_MIB
 from lakebed.feeds.run_feeds import run_feeds
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 from lakebed.tables.change_table import clear_table
@@ -54,14 +55,24 @@ class Feeds(OpenLake):
     Positions are in the tables, so any process may run them, and several at once. Landing and
     quarantine tables are created where there are none.
 
+    memory_mib: that this process may use: with less of it, rounds are committed earlier.
+
     Raises:
         InvalidError: the text says what there is not; a definition does not fit its table.
         TableMissingError: a connection's table is not there.
     """
 
-    def __init__(self, lake: OpenLake, text: str | None = None, only: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        lake: OpenLake,
+        text: str | None = None,
+        only: Collection[str] = (),
+        *,
+        memory_mib: int = MEMORY_MIB,
+    ) -> None:
         app = lake._app  # noqa: SLF001 - a lake's own face
         super().__init__(app)
+        app.feeds.held.fit_into(memory_mib)
         self._only = only
         self._feeds: list[RunningFeed[pa.RecordBatch]] | None = None
         if text is None:

@@ -22,6 +22,7 @@ def main(target: str, jars: str, servers: str, table: str) -> None:
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.hadoop.parquet.compression.codec.zstd.level": "1",
         "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
     }
     for name, value in settings.items():
         builder = builder.config(name, value)

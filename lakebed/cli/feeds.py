@@ -17,6 +17,7 @@ from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.cli.work import stop_signals
 from lakebed.errors import InvalidError
+from lakebed.feeds.pacing.held_bytes import MEMORY_MIB, MEMORY_MIB_MIN
 from lakebed.observe.prometheus import serving_metrics
 
 if TYPE_CHECKING:
@@ -78,6 +79,14 @@ class Processes(click.IntRange):
     metavar="PORT",
     help="Serve metrics for Prometheus on this machine; of N processes at N ports.",
 )
+@click.option(
+    "--memory",
+    type=click.IntRange(min=MEMORY_MIB_MIN),
+    default=MEMORY_MIB,
+    show_default=True,
+    metavar="MIB",
+    help="That a process may use: with less of it, rounds are committed earlier.",
+)
 @pass_session
 def run(
     session: Session,
@@ -88,6 +97,7 @@ def run(
     processes: int | None,
     every: float,
     metrics_port: int | None,
+    memory: int,
 ) -> None:
     """Take records of sources into tables: of the feeds that were started, or of those in FILE.
 
@@ -106,13 +116,20 @@ def run(
         raise InvalidError("--only and --processes are for feeds that the lake defines", hint=hint)
     with serving_metrics(metrics_port):
         if file is None and not once:
-            _work(session, only, processes, metrics_port)
+            _work(session, only, processes, metrics_port, memory)
             return
-        _take(session, None if file is None else feed_text(file), only, once=once, every=every)
+        text = None if file is None else feed_text(file)
+        _take(session, text, only, once=once, every=every, memory=memory)
 
 
 def _take(
-    session: Session, text: str | None, only: tuple[str, ...], *, once: bool, every: float
+    session: Session,
+    text: str | None,
+    only: tuple[str, ...],
+    *,
+    once: bool,
+    every: float,
+    memory: int,
 ) -> None:
     """Take what is there, once or again and again."""
     from lakebed.feed import Feeds
@@ -123,7 +140,7 @@ def _take(
         ProgressLine(silent=session.as_json) as line,
         stop_signals() as stopped,
     ):
-        feeds = Feeds(lake, text, only)
+        feeds = Feeds(lake, text, only, memory_mib=memory)
         while True:
             found = feeds.run(
                 should_stop=stopped.is_set,
@@ -140,15 +157,19 @@ def _take(
 
 
 def _work(
-    session: Session, only: tuple[str, ...], processes: int | None, metrics_port: int | None
+    session: Session,
+    only: tuple[str, ...],
+    processes: int | None,
+    metrics_port: int | None,
+    memory: int,
 ) -> None:
     """Do a share of all that was started, until a signal comes."""
     from lakebed.feed import Feeds
 
     with session.open() as lake, stop_signals() as stopped:
-        feeds = Feeds(lake, only=only)
+        feeds = Feeds(lake, only=only, memory_mib=memory)
         chosen = [word for name in only for word in ("--only", name)]
-        same = ["--lake", session.lake_path, "feed", "run", *chosen]
+        same = ["--lake", session.lake_path, "feed", "run", "--memory", str(memory), *chosen]
         others = FurtherProcesses(
             lambda number: [*same, *_port_of(metrics_port, number)], (processes or 1) - 1
         )

@@ -32,6 +32,7 @@ from lakebed.feeds.open_splits import OpenSplit, in_turn
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pacing.flow import Flow
+from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.feeds.rotation import RotationLimits, Waiting, minute_of, reason_to_commit
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.positions import Position
@@ -99,6 +100,7 @@ class Pipeline(Generic[BatchT]):
     """Takes records of a source into a table, turn by turn.
 
     splits: says which source splits this process owns.
+    held: what all pipelines of the process hold; None: this one is alone.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Pipeline(Generic[BatchT]):
         clock: Clock,
         rules: PipelineRules | None = None,
         splits: OwnedSplits | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self.table = table
         self.connection = connection
@@ -130,6 +133,7 @@ class Pipeline(Generic[BatchT]):
         )
         self._reported = 0.0
         self._splits = splits or OwnsAll()
+        self._held = held or HeldBytes()
         self._open: dict[str, OpenSplit[BatchT]] = {}
         self._refused = 0
         self._found: dict[str, SourceSplit] = {}
@@ -171,7 +175,7 @@ class Pipeline(Generic[BatchT]):
             now, behind = self._clock.monotonic(), self.figures()[1]
             self.flow.look(now, behind=behind, is_caught_up=self._caught_up)
         waiting = self._waiting()
-        is_wanted = is_draining or self._is_flush_wanted
+        is_wanted = is_draining or self._is_flush_wanted or self._held.is_to_commit(self)
         self._is_flush_wanted = False
         now, wall = self._clock.monotonic(), self._clock.now()
         is_due = waiting.records and is_wanted
@@ -207,6 +211,7 @@ class Pipeline(Generic[BatchT]):
         for one in self._open.values():
             one.reader.close()
         self._open.clear()
+        self._held.hold(self, 0)
         self._owned = None
 
     def close(self) -> None:
@@ -280,7 +285,7 @@ class Pipeline(Generic[BatchT]):
 
     def _read(self) -> bool:
         """Read a little of each source split, as long as there is room."""
-        room = self._limits.size - self._waiting().size
+        room = min(self._limits.size - self._waiting().size, self._held.room)
         has_read, self._caught_up = False, True
         for one in in_turn(self._open.values()):
             if room <= 0 or not self.flow.pace.may_read(self._clock.monotonic()):
@@ -304,6 +309,7 @@ class Pipeline(Generic[BatchT]):
             self.flow.read(records.count)
             room -= records.size
             has_read, self._caught_up = True, False
+        self._held.hold(self, self._waiting().size)
         return has_read
 
     def _pass_gap(self, one: OpenSplit[BatchT], error: PositionGoneError) -> None:
@@ -358,6 +364,7 @@ class Pipeline(Generic[BatchT]):
             one.at = done.at[one.split.name]
             one.held.clear()
             one.reader.acknowledge(count_of(one.at.position))
+        self._held.hold(self, self._waiting().size)
         return done
 
     def _has_silence_to_report(self, now: float) -> bool:

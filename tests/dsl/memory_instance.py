@@ -29,6 +29,7 @@ from lakebed.bootstrap.functions import committer, dead_letters
 from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.functions.table_stores import TableStores, table_stores
 from lakebed.bootstrap.memory import Memory
+from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.ingest.sources import ArrowSource
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_table_message
 from lakebed.model.names import JobId
@@ -96,7 +97,7 @@ class MemoryInstance:
             registry=self.registry,
             queues=self.queues,
             tracker=self.tracker,
-            feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({})),
+            feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes()),
         )
         self.lake = assemble(stores, states=folder / "states", spill=folder, memory=Memory())
         self.stores = self.function_stores("function")

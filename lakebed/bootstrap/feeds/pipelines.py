@@ -154,6 +154,7 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
             stops_when_lagging=definition.policy.on_lag == "fail",
         ),
         splits=share(connection.id, definition.policy),
+        held=app.feeds.held,
     )
 
 
@@ -255,6 +256,7 @@ def pipeline_from(
             stops_when_lagging=policy.on_lag == "fail",
         ),
         splits=splits,
+        held=app.feeds.held,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lakebed.backends.local.feed_registry import SqliteFeedRegistry
 from lakebed.backends.local.leases import SqliteLeases
 from lakebed.backends.local.secrets import EnvironmentSecrets, FileSecrets, FirstOfSecrets
+from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.leases import Leases
 from lakebed.ports.secrets import Secrets
@@ -24,11 +25,12 @@ SECRETS_FOLDER = "secrets"
 
 
 class FeedStores(NamedTuple):
-    """Leases, definitions and secrets of one lake."""
+    """Leases, definitions and secrets of one lake; and what this process holds of its feeds."""
 
     leases: Leases
     definitions: FeedRegistry
     secrets: Secrets
+    held: HeldBytes
 
 
 def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
@@ -38,6 +40,7 @@ def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
         opened.enter_context(closing(SqliteLeases(path))),
         opened.enter_context(closing(SqliteFeedRegistry(path))),
         FirstOfSecrets(environment, files),
+        HeldBytes(),
     )
 
 
@@ -57,4 +60,5 @@ def instance_feed_stores(
             EnvironmentSecrets(os.environ),
             SecretsManagerSecrets(clients, f"lakebed/{resources.instance}/"),
         ),
+        HeldBytes(),
     )

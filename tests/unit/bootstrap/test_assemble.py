@@ -27,6 +27,7 @@ from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
+from lakebed.feeds.pacing.held_bytes import HeldBytes
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -66,7 +67,7 @@ def stores(closed: list[str]) -> Stores:
         registry=MemoryTableRegistry(),
         queues=MemoryJobQueues(clock),
         tracker=MemoryJobTracker(),
-        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({})),
+        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes()),
         close=lambda: closed.append("stores"),
     )
 

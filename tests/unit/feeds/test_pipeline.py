@@ -20,6 +20,7 @@ from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import NewestOwners
+from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.feeds.pipeline import DISCOVER_SECONDS, OWN_SECONDS, TRIES_MAX, Pipeline, PipelineRules
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StagedRows, StageRows
@@ -110,7 +111,7 @@ class SlowStage(StageRows[pa.RecordBatch]):
         super().__init__(files=files)
         self._clock = clock
 
-    def run(self, *args: Any, **kwargs: Any) -> StagedRows:
+    def run(self, *args: Any, **kwargs: Any) -> StagedRows:  # noqa: ANN401 - as it is given
         self._clock.advance(self.seconds)
         return super().run(*args, **kwargs)
 
@@ -125,7 +126,9 @@ class Given:
         self.source, self.owns, self.clock = Lines(), Owns(), VirtualClock()
         self.pipeline = self.another()
 
-    def another(self, *, records_gaps: bool = False) -> Pipeline[pa.RecordBatch]:
+    def another(
+        self, *, records_gaps: bool = False, held: HeldBytes | None = None
+    ) -> Pipeline[pa.RecordBatch]:
         limits = RotationLimits(size=100, records=50, seconds=10, idle_seconds=2)
         return Pipeline[pa.RecordBatch](
             table=self.table,
@@ -139,6 +142,7 @@ class Given:
             clock=self.clock,
             rules=PipelineRules(limits=limits, records_gaps=records_gaps),
             splits=self.owns,
+            held=held,
         )
 
     def values(self) -> list[bytes]:

@@ -1,0 +1,43 @@
+"""How many bytes of records all pipelines of a process hold, together."""
+
+from __future__ import annotations
+
+MIB = 1 << 20
+MEMORY_MIB, MEMORY_MIB_MIN = 512, 256
+BASE_MIB = 192
+"""Of a worker that holds no records."""
+TIMES_HELD = 5
+"""A round of the greatest size is in memory as records, as rows, as sorted rows and as pages of a
+file, while the others hold what they have read."""
+
+
+class HeldBytes:
+    """Bytes that pipelines of one process have read and not committed, and how many they may have.
+
+    bytes_max: of all together. One read may go beyond it.
+    """
+
+    def __init__(self, bytes_max: int = (MEMORY_MIB - BASE_MIB) * MIB // TIMES_HELD) -> None:
+        self.bytes_max = bytes_max
+        self._held: dict[object, int] = {}
+
+    def fit_into(self, memory_mib: int) -> None:
+        """Hold only so many that the process stays below so much memory."""
+        self.bytes_max = (memory_mib - BASE_MIB) * MIB // TIMES_HELD
+
+    @property
+    def room(self) -> int:
+        """How many more may be read."""
+        return max(0, self.bytes_max - sum(self._held.values()))
+
+    def hold(self, holder: object, size: int) -> None:
+        """Say what one pipeline holds now. holder: tells it apart."""
+        if size:
+            self._held[holder] = size
+        else:
+            self._held.pop(holder, None)
+
+    def is_to_commit(self, holder: object) -> bool:
+        """Whether there is no room, and this one holds the most: its commit makes the most room by
+        one entry."""
+        return not self.room and self._held.get(holder, 0) == max(self._held.values(), default=-1)
