@@ -3,56 +3,71 @@ takes over from another that was killed."""
 
 from __future__ import annotations
 
+import logging
 import os
 import statistics
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from subprocess import Popen
 from tempfile import TemporaryDirectory
 
-from benchmarks.feeding.rides import PARTITIONS, SCHEMA, TABLE, broker, produce
+from benchmarks.feeding.rides import PARTITIONS, SCHEMA, TABLE, broker, produce, produce_more
 from benchmarks.figures import Figure
 from benchmarks.processes import ROOT
-from lakebed.feed import FeedDefinitions
+from lakebed.backends.local.leases import SqliteLeases
+from lakebed.feed import FeedDefinitions, Feeds
 from lakebed.lake import connect
+from lakebed.observe.events import FEED_PROGRESSED
 from tests.servers.kafka import KafkaServer
 
 TOPICS, RECORDS_OF_EACH = 8, 30_000
 COMMAND = "from lakebed.cli.main import main; main()"
 SECONDS_MAX = 300
-RATIO_MIN, RECOVERY_MAX = 1.8, 10.0
+COMMITS, PACED_RECORDS = 120, 200
+RATIO_MIN, COMMIT_SECONDS_MAX, RECOVERY_SECONDS_MAX = 1.8, 1.0, 10.0
 DEFINED = """
 [feed.{table}]
-source = {{ kafka = "{servers}", topics = "{table}-[0-9]+" }}
+source = {{ kafka = "{servers}", topics = "{table}-[0-9]+", start = "{start}" }}
 decoder = {{ format = "json" }}
 [connection.{table}]
 feed = "{table}"
 table = "{table}"
 policy = "Small"
 [policy.Small]
-rotate_bytes = {rotate_bytes}
+rotate_bytes = 4194304
+rotate_seconds = 0.5
+rotate_idle_seconds = 0.1
 """
 
 
 def run(rounds: int) -> list[Figure]:
-    """Measure how fast two workers are beside one, and how soon one takes over."""
+    """Measure all, on one broker; nothing where only the mock of one is."""
     with broker() as kafka:
         if not kafka.has_topic_ids:
             return []
         produce(kafka, TOPICS, RECORDS_OF_EACH)
         rates: dict[int, list[float]] = {1: [], 2: []}
+        recovered = []
         for _ in range(rounds):
             for workers, found in rates.items():
                 with TemporaryDirectory() as folder:
                     found.append(_rate(kafka, Path(folder, "lake"), workers))
+            with TemporaryDirectory() as folder:
+                recovered.append(_recovery(kafka, Path(folder, "lake")))
+        with TemporaryDirectory() as folder:
+            commits = _commit_seconds(kafka, Path(folder, "lake"))
     one, two = (statistics.median(found) for found in rates.values())
+    p99 = sorted(commits)[len(commits) * 99 // 100]
     return [
         Figure("feed.workers_2.ratio_to_1", two / one, "", RATIO_MIN, "higher"),
         Figure("feed.workers_1.records_per_second", one, "records/s", None, "higher"),
+        Figure("feed.recovery_seconds", statistics.median(recovered), "s", RECOVERY_SECONDS_MAX),
+        Figure("feed.commit_seconds_p99", p99, "s", COMMIT_SECONDS_MAX),
     ]
 
 
@@ -60,20 +75,96 @@ def _rate(kafka: KafkaServer, lake: Path, workers: int) -> float:
     """Return records a second while all workers are busy: of the middle half of what there is. Each
     worker has a core of its own, which it shares with the broker."""
     records = TOPICS * PARTITIONS * RECORDS_OF_EACH
-    _defined(lake, kafka, rotate_bytes=4 << 20)
+    _define(lake, kafka)
     cores = sorted(os.sched_getaffinity(0))
-    with connect(lake) as opened, _workers(lake, cores[:workers]) as running:
-        seen, end = [(0.0, 0)], time.monotonic() + SECONDS_MAX
-        while seen[-1][1] < records:
-            assert time.monotonic() < end
-            assert all(process.poll() is None for process in running), "one has ended"
-            time.sleep(0.05)
-            (status,) = opened.status(TABLE)
-            read = sum(one.read for one in status.connections)
-            if read != seen[-1][1]:
-                seen.append((time.monotonic(), read))
+    seen = [(0.0, 0)]
+
+    def has_all() -> bool:
+        read = _read(lake)
+        if read != seen[-1][1]:
+            seen.append((time.monotonic(), read))
+        return read == records
+
+    with _workers(lake, cores[:workers]) as running:
+        _wait_until(has_all, running)
     first, last = (_when(seen, records * share) for share in (0.25, 0.75))
     return records / 2 / (last - first)
+
+
+def _recovery(kafka: KafkaServer, lake: Path) -> float:
+    """Return how long it takes one of two workers to have read all that came into all source splits
+    when the other was killed."""
+    _define(lake, kafka, start="latest")
+    leases = SqliteLeases(lake)
+    cores = sorted(os.sched_getaffinity(0))
+    with _workers(lake, cores[:2]) as running, closing(leases):
+
+        def is_shared() -> bool:
+            owners = {owner.worker for owner in leases.owners()}
+            return len(owners) == len(running) and "" not in owners
+
+        _wait_until(is_shared, running)
+        produce_more(kafka, TOPICS, PACED_RECORDS)
+        _wait_until(lambda: _read(lake) == PACED_RECORDS, running)
+        killed = running.pop()
+        killed.kill()
+        killed.wait()
+        begun = time.monotonic()
+        produce_more(kafka, TOPICS, PACED_RECORDS)
+        _wait_until(lambda: _read(lake) == 2 * PACED_RECORDS, running)
+        return time.monotonic() - begun
+
+
+def _commit_seconds(kafka: KafkaServer, lake: Path) -> list[float]:
+    """Return how long each commit of a feed took that commits twice a second."""
+    _define(lake, kafka, start="latest")
+    commits = CommitSeconds()
+    logger = logging.getLogger("lakebed")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(commits)
+    ended = threading.Event()
+    with connect(lake) as opened:
+        worker = threading.Thread(target=Feeds(opened).work, args=[ended.is_set])
+        worker.start()
+        end = time.monotonic() + SECONDS_MAX
+        while len(commits.found) < COMMITS:
+            assert time.monotonic() < end
+            produce_more(kafka, TOPICS, PACED_RECORDS)
+            time.sleep(0.05)
+        ended.set()
+        worker.join()
+    logger.removeHandler(commits)
+    logger.setLevel(before)
+    return commits.found
+
+
+class CommitSeconds(logging.Handler):
+    """Listens to what rounds say of their commits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[float] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep how long one took."""
+        if record.__dict__.get("event") == FEED_PROGRESSED:
+            self.found.append(record.__dict__["facts"]["commit_seconds"])
+
+
+def _read(lake: Path) -> int:
+    """Return how many records are committed."""
+    with connect(lake) as opened:
+        (status,) = opened.status(TABLE)
+        return sum(one.read for one in status.connections)
+
+
+def _wait_until(is_so: Callable[[], bool], running: list[Popen[bytes]]) -> None:
+    end = time.monotonic() + SECONDS_MAX
+    while not is_so():
+        assert time.monotonic() < end
+        assert all(process.poll() is None for process in running), "one has ended"
+        time.sleep(0.05)
 
 
 def _when(seen: list[tuple[float, int]], wanted: float) -> float:
@@ -84,12 +175,11 @@ def _when(seen: list[tuple[float, int]], wanted: float) -> float:
     raise AssertionError("all were read")
 
 
-def _defined(lake: Path, kafka: KafkaServer, *, rotate_bytes: int) -> None:
+def _define(lake: Path, kafka: KafkaServer, *, start: str = "earliest") -> None:
     with connect(lake, create=True) as opened:
         opened.create_table(TABLE, SCHEMA)
         definitions = FeedDefinitions(opened)
-        said = DEFINED.format(table=TABLE, servers=kafka.servers, rotate_bytes=rotate_bytes)
-        definitions.apply(said)
+        definitions.apply(DEFINED.format(table=TABLE, servers=kafka.servers, start=start))
         definitions.start(TABLE)
 
 

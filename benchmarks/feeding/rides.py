@@ -62,6 +62,16 @@ def produce(server: KafkaServer, topics: int, of_each: int, *, seconds: int = HO
     return size
 
 
+def produce_more(server: KafkaServer, topics: int, count: int) -> None:
+    """Add a few records to all topics that `produce` has filled."""
+    producer, rng = server.producer(), random.Random(2)
+    for id_ in range(count):
+        partition = id_ % (topics * PARTITIONS)
+        topic = f"{TABLE}-{partition // PARTITIONS}"
+        producer.produce(topic, ride(id_, id_, rng), partition=partition % PARTITIONS)
+    assert producer.flush(60) == 0
+
+
 def ride(id_: int, second: int, rng: random.Random) -> bytes:
     """Return one record. second: of its event time, in the first hours of a day."""
     hour, minute = second // 3_600, second // 60 % 60

@@ -24,15 +24,16 @@ ENOUGH = 1_000
 """Worlds in which every fault happens."""
 
 
-def _cases() -> list[list[int]]:
+def cases_of(seeds: int) -> list[list[int]]:
+    """Return so many seeds, or those that were chosen, in cases for tests."""
     if CHOSEN:
         return [[int(seed)] for seed in CHOSEN.split(",")]
     return [
-        list(range(at, min(at + SEEDS_PER_CASE, SEEDS))) for at in range(0, SEEDS, SEEDS_PER_CASE)
+        list(range(at, min(at + SEEDS_PER_CASE, seeds))) for at in range(0, seeds, SEEDS_PER_CASE)
     ]
 
 
-CASES = _cases()
+CASES = cases_of(SEEDS)
 
 
 def replay(seed: int) -> str:
