@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ SPARK_JARS = Jars(
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13"),
     "4.0.0",
 )
+MICROS = 1_000_000
 PREFIX = "feed.kafka_json"
 PER_CORE_MIN, RATIO_TO_SPARK_MIN, PEAK_MIB_MAX = 120_000, 2.0, 600
 
@@ -64,10 +66,22 @@ def _figures(
         Figure(f"{PREFIX}.ratio_to_consume", consume / cpu, "", None, "higher"),
         Figure(f"{PREFIX}.peak_mib", peak, "MiB", PEAK_MIB_MAX),
     ]
+    figures += _parts(kafka, folder, records)
     if streamed:
         ratio = medians(streamed)[0] / cpu
         figures.append(Figure(f"{PREFIX}.ratio_to_spark", ratio, "", RATIO_TO_SPARK_MIN, "higher"))
     return figures
+
+
+def _parts(kafka: KafkaServer, folder: Path, records: int) -> list[Figure]:
+    """Return where the time of a record goes."""
+    out = folder / "parts"
+    measured("benchmarks.programs.feed_parts", str(folder / "lake-parts"), kafka.servers, str(out))
+    parts = json.loads(out.read_text(encoding="ascii"))
+    return [
+        Figure(f"{PREFIX}.part.{name}_us", seconds * MICROS / records, "us")
+        for name, seconds in parts.items()
+    ]
 
 
 def _spark_jars() -> str:
