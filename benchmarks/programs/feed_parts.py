@@ -15,14 +15,14 @@ from typing import Any
 from benchmarks.processes import run_measured
 from benchmarks.programs import feed_ours
 from lakebed.backends.kafka.kafka_source import KafkaReader
-from lakebed.decoding.engines import _PlainDecoder
+from lakebed.decoding.engines import PlainDecoder
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.decode_records import DecodeRecords
 from lakebed.ingest.stage_rows import StageRows
 
 PARTS: list[tuple[str, type, str]] = [
     ("read", KafkaReader, "read"),
-    ("decode", _PlainDecoder, "decode"),
+    ("decode", PlainDecoder, "decode"),
     ("rows", DecodeRecords, "__call__"),
     ("stage", StageRows, "run"),
     ("round", CommitRound, "run"),

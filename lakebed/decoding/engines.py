@@ -72,7 +72,7 @@ def decoder_of(
     wanted = wanted_of(settings, columns, schema, at=at)
     reader = _reader(settings, columns, wanted, resources)
     rows = RowMaker(wanted, settings, columns, schema, version=version)
-    return _PlainDecoder(settings, columns, schema, reader, rows)
+    return PlainDecoder(settings, columns, schema, reader, rows)
 
 
 def _raw_columns(columns: ColumnsOf, schema: Schema, at: str) -> ColumnsOf:
@@ -128,7 +128,7 @@ def _open_of(settings: DecoderSettings, values: Sequence[Value], resources: Reso
         raise InvalidError(f"{settings.format} needs {error.name}", hint=hint) from None
 
 
-class _PlainDecoder:
+class PlainDecoder:
     """Decodes by Arrow and libraries, block by block."""
 
     def __init__(
