@@ -113,7 +113,9 @@ class PushedWorld(FedWorld):
     ) -> Any:  # noqa: ANN401 - a pipeline of two kinds of batches
         table, connection = machine.catalog.find("fed"), FeedConnection(CONNECTION, version)
         rounds = CommitRound[Any](
-            stage=StageRows[Any](files=machine.files), make_rows=PushedRows(self.width)
+            stage=StageRows[Any](files=machine.files),
+            make_rows=PushedRows(self.width),
+            clock=machine.clock,
         )
         source = self.source_of_segments(
             self.segments(machine),
