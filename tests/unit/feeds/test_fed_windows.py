@@ -12,6 +12,7 @@ import pytest
 import lakebed
 from lakebed.errors import InvalidError
 from lakebed.feeds.run_feeds import FeedDone
+from lakebed.model.feeds.windows import WINDOWS_MAX
 from lakebed.statestore.table_state.feed_records import connections
 from lakebed.statestore.table_state.window_records import (
     Watermark,
@@ -148,3 +149,19 @@ def test_windows_of_records_without_a_time_are_refused(calls: Calls) -> None:
     calls.write(1)
     with pytest.raises(InvalidError, match=r"connection\.calls\.window_seconds"):
         calls.run()
+
+
+def test_as_many_windows_as_a_round_may_have_make_one_file(calls: Calls) -> None:
+    calls.write(*(-60 * window for window in range(WINDOWS_MAX)))
+    assert calls.run().commits == 1
+    (status,) = calls.lake.status("calls")
+    assert status.files == 1
+    assert sum(window.rows for window in calls.known()[1]) == WINDOWS_MAX
+
+
+def test_more_windows_than_that_are_refused(calls: Calls) -> None:
+    calls.write(*(-60 * window for window in range(WINDOWS_MAX + 1)))
+    text = TEXT.format(folder=calls.folder, late=calls.late, time=calls.time)
+    (done,) = lakebed.Feeds(calls.lake, text).run()
+    assert done.code == "invalid"
+    assert calls.ids() == []
