@@ -9,6 +9,7 @@ from lakebed.bootstrap.feeds.definitions import (
     apply_definitions,
     drop_definitions,
     feed_lifecycle,
+    flush_feed,
 )
 from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
@@ -30,6 +31,7 @@ from lakebed.feeds.known_definitions import (
     read_definitions,
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
+from lakebed.feeds.operating.flush_feed import FLUSH_SECONDS, FeedFlushed
 from lakebed.feeds.operating.missing_workers import MissingWorkers
 from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
 from lakebed.feeds.run_feeds import run_feeds
@@ -336,6 +338,18 @@ class FeedDefinitions(OpenLake):
             InvalidError: there is none of that name; it is not suspended.
         """
         return feed_lifecycle(self._app).run("resume", feed)
+
+    def flush(self, feed: str, *, wait_seconds: float = FLUSH_SECONDS) -> FeedFlushed:
+        """Let workers commit what they have read of a feed, and wait until they say that they did.
+        Its landing and connections count, each for itself: what is landed with this gets into
+        tables as their connections read it.
+
+        wait_seconds: at the most.
+
+        Raises:
+            InvalidError: there is none of that name; it does not run.
+        """
+        return flush_feed(self._app).run(feed, wait_seconds=wait_seconds)
 
     def drop(self, feed: str, *, cascade: bool = False) -> list[str]:
         """Forget a feed that is stopped. Returns what was dropped. Tables and rows stay.

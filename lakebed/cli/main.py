@@ -17,6 +17,7 @@ from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
 from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
+from lakebed.cli.feed_commands.flush import flush as feed_flush
 from lakebed.cli.feed_commands.landed import verify, where
 from lakebed.cli.feed_commands.policies import policy
 from lakebed.cli.feed_commands.quarantine import quarantine as feed_quarantine
@@ -63,6 +64,7 @@ def program() -> None:
 
 for _command in (
     *FEED_COMMANDS,
+    feed_flush,
     feed_status,
     feed_quarantine,
     feed_receive,

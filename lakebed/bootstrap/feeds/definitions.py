@@ -14,6 +14,7 @@ from lakebed.errors import InvalidError, TableMissingError
 from lakebed.feeds.apply_definitions import ApplyDefinitions
 from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.lifecycle import FeedLifecycle
+from lakebed.feeds.operating.flush_feed import FlushFeed
 from lakebed.model.names import table_name
 from lakebed.model.predicates.language import checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
@@ -36,6 +37,11 @@ def drop_definitions(app: App) -> DropDefinitions:
 def feed_lifecycle(app: App) -> FeedLifecycle:
     """Return what starts and stops feeds."""
     return FeedLifecycle(app.feeds.definitions)
+
+
+def flush_feed(app: App) -> FlushFeed:
+    """Return what lets workers commit what they hold of a feed."""
+    return FlushFeed(app.feeds.definitions, app.feeds.leases, app.clock)
 
 
 def _check_connection(app: App, connection: DefinedConnection, feed: Feed, policy: Policy) -> None:
