@@ -11,7 +11,7 @@ from lakebed.bootstrap.feeds.definitions import (
     feed_lifecycle,
     flush_feed,
 )
-from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
+from lakebed.bootstrap.feeds.landing import LandingVerified, find_record, verify_landing
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
 from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from lakebed.feeds.apply_definitions import PlannedChange
     from lakebed.feeds.operating.feed_status import FeedsStatus
     from lakebed.feeds.run_feeds import FeedDone, RunningFeed
+    from lakebed.landing.find_record import RecordInTable
     from lakebed.landing.quarantine_listing import QuarantinedRecord
-    from lakebed.landing.verify_landing import TakenRange
 
 
 class Feeds(OpenLake):
@@ -255,14 +255,16 @@ class FeedDefinitions(OpenLake):
         found = tap(self._app, feed, text, connection, from_start=from_start)
         return found.records(limit=limit, wait_seconds=wait_seconds)
 
-    def where_landed(self, feed: str, source_split: str, position: int) -> list[TakenRange]:
-        """Return the commits that landed a position, as far back as the log goes; several after an
-        operator moved a position back.
+    def where(self, feed: str, source_split: str, position: int) -> list[RecordInTable]:
+        """Return what became of a record: which log entries took its position, and which files and
+        row groups hold it now. First in the landing table, then in the table of each connection,
+        where its rows say which record they are of (`lineage = true`).
 
         Raises:
-            InvalidError: there is no such feed. TableMissingError: nothing was landed.
+            InvalidError: there is no such feed. TableMissingError: it has no table yet.
+            VersionExpiredError: files were merged meanwhile; ask again.
         """
-        return where_landed(self._app, feed, source_split, position)
+        return find_record(self._app, feed, source_split, position)
 
     def verify_landing(self, feed: str) -> LandingVerified:
         """Compare what commits of a landing table say that they took with the rows that are there.
