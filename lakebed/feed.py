@@ -11,11 +11,11 @@ from lakebed.bootstrap.feeds.definitions import (
     feed_lifecycle,
     flush_feed,
 )
-from lakebed.bootstrap.feeds.landing import LandingVerified, find_record, verify_landing
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
 from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
+from lakebed.bootstrap.feeds.taken_records import TakenRecords
 from lakebed.bootstrap.feeds.tap import tap
 from lakebed.bootstrap.feeds.worker import feed_worker, running_definitions
 from lakebed.bootstrap.open_lake import OpenLake
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from lakebed.feeds.apply_definitions import PlannedChange
     from lakebed.feeds.operating.feed_status import FeedsStatus
     from lakebed.feeds.run_feeds import FeedDone, RunningFeed
-    from lakebed.landing.find_record import RecordInTable
     from lakebed.landing.quarantine_listing import QuarantinedRecord
 
 
@@ -112,7 +111,7 @@ class Feeds(OpenLake):
         return MissingWorkers(self._app.feeds.leases, self._app.clock).missing
 
 
-class FeedDefinitions(OpenLake):
+class FeedDefinitions(TakenRecords):
     """Definitions of feeds, connections and policies, which a lake keeps, and what is wanted of
     feeds.
 
@@ -254,25 +253,6 @@ class FeedDefinitions(OpenLake):
         """
         found = tap(self._app, feed, text, connection, from_start=from_start)
         return found.records(limit=limit, wait_seconds=wait_seconds)
-
-    def where(self, feed: str, source_split: str, position: int) -> list[RecordInTable]:
-        """Return what became of a record: which log entries took its position, and which files and
-        row groups hold it now. First in the landing table, then in the table of each connection,
-        where its rows say which record they are of (`lineage = true`).
-
-        Raises:
-            InvalidError: there is no such feed. TableMissingError: it has no table yet.
-            VersionExpiredError: files were merged meanwhile; ask again.
-        """
-        return find_record(self._app, feed, source_split, position)
-
-    def verify_landing(self, feed: str) -> LandingVerified:
-        """Compare what commits of a landing table say that they took with the rows that are there.
-
-        Raises:
-            InvalidError: there is no such feed. TableMissingError: nothing was landed.
-        """
-        return verify_landing(self._app, feed)
 
     def describe(self, feed: str) -> tuple[FeedDefinition, list[ConnectionDefinition]]:
         """Return a feed and its connections, each with all parameters of its policy.

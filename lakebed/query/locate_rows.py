@@ -75,14 +75,10 @@ def locate_rows(
         ]
     except ObjectMissingError as error:
         hint = "ask again"
-        raise VersionExpiredError(
-            "the version was collected", number=number, hint=hint
-        ) from error
+        raise VersionExpiredError("the version was collected", number=number, hint=hint) from error
 
 
-def _parts_within(
-    state: TableState, table: OpenTable, keys: Sequence[KeyRange]
-) -> list[FilePart]:
+def _parts_within(state: TableState, table: OpenTable, keys: Sequence[KeyRange]) -> list[FilePart]:
     """Return the files that may hold some keys, by the bounds of theirs."""
     state.require_table()
     return [

@@ -99,7 +99,9 @@ def test_one_lookup_returns_entry_file_and_row_group(shell: Shell, record: int) 
 
 def test_people_see_a_line_for_each_entry_and_file(shell: Shell) -> None:
     lines = shell.ok("feed", "where", "orders", split_of(shell), str(5 * BYTES)).splitlines()
-    assert lines[0].split() == "TABLE ENTRY AT FROM TO ROWS FILE ROW GROUP".split()
+    assert lines[0].split() == [
+        "TABLE", "ENTRY", "AT", "FROM", "TO", "ROWS", "FILE", "ROW", "GROUP",
+    ]  # fmt: skip
     assert [line.split()[0] for line in lines[1:]] == [
         "orders_landing", "orders_landing", "plain:", "plain:", "traced:", "traced:",
     ]  # fmt: skip
