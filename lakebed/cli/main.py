@@ -23,6 +23,7 @@ from lakebed.cli.feed_commands.policies import policy
 from lakebed.cli.feed_commands.printing import print_ as feed_print
 from lakebed.cli.feed_commands.quarantine import quarantine as feed_quarantine
 from lakebed.cli.feed_commands.receive import receive as feed_receive
+from lakebed.cli.feed_commands.segments import segments as feed_segments
 from lakebed.cli.feed_commands.status import status as feed_status
 from lakebed.cli.feed_commands.tap import tap as feed_tap
 from lakebed.cli.feeds import feed
@@ -67,6 +68,7 @@ for _command in (
     *FEED_COMMANDS,
     feed_flush,
     feed_print,
+    feed_segments,
     feed_status,
     feed_quarantine,
     feed_receive,

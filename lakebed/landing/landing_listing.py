@@ -64,10 +64,14 @@ def landed_records(
             yield from records_of(batch.slice(begin, AT_ONCE))
 
 
-def records_of(batch: pa.RecordBatch) -> Iterator[LandedRecord]:
-    """Yield a few records as Python objects. batch: their columns, those that are wanted."""
+def records_of(batch: pa.RecordBatch, source_split: str = "") -> Iterator[LandedRecord]:
+    """Yield a few records as Python objects.
+
+    batch: their columns, those that are wanted.
+    source_split: of all of them, unless a column says it.
+    """
     index = batch.schema.get_field_index("time")
     counted = batch.set_column(index, "time", batch["time"].cast(pa.int64()))
     for row in counted.to_pylist():  # bounded: AT_ONCE
         row["headers"] = tuple(map(tuple, row.get("headers") or ()))
-        yield LandedRecord(**row)
+        yield LandedRecord(**{"source_split": source_split, **row})

@@ -158,8 +158,13 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
 def segments_of(app: App, definition: FeedDefinition) -> SegmentStore:
     """Return what is pushed into a feed: by its id, and of a feed that no registry knows by its
     name, whatever becomes of its landing table."""
-    named = digest_of(b"pushed", definition.feed.name.encode()).hex()
-    return SegmentStore(app.objects, connection_id(definition.id or named))
+    id_ = connection_id(definition.id) if definition.id else pushed_id(definition.feed.name)
+    return SegmentStore(app.objects, id_)
+
+
+def pushed_id(feed: str) -> ConnectionId:
+    """Return the id of a feed that no registry knows, by its name."""
+    return connection_id(digest_of(b"pushed", feed.encode()).hex())
 
 
 def landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:

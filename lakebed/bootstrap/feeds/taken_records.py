@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from lakebed.bootstrap.feeds.landing import LandingVerified, find_record, landed, verify_landing
+from lakebed.bootstrap.feeds.segments import (
+    FeedSegments,
+    check_droppable,
+    segments_counted,
+    segments_dropped,
+    segments_listed,
+    segments_of_feeds,
+    segments_shown,
+)
 from lakebed.bootstrap.open_lake import OpenLake
 
 if TYPE_CHECKING:
+    from lakebed.errors import LakebedError
     from lakebed.landing.find_record import RecordInTable
     from lakebed.landing.landing_listing import LandedRecord
+    from lakebed.landing.push.waiting_segments import WaitingSegment, WaitingSegments
 
 
 class TakenRecords(OpenLake):
@@ -60,3 +71,55 @@ class TakenRecords(OpenLake):
             InvalidError: there is no such feed. TableMissingError: nothing was landed.
         """
         return verify_landing(self._app, feed)
+
+    def segments(self) -> list[FeedSegments]:
+        """Return what was pushed into feeds and waits to be landed, by feed; also of feeds that
+        were dropped, by their ids."""
+        return segments_of_feeds(self._app)
+
+    def segments_of(self, feed: str, *, limit: int = 50) -> Iterator[WaitingSegment]:
+        """Yield segments of a feed that wait, by their names, which are by chance.
+
+        feed: its name, or its id.
+        limit: at the most.
+
+        Raises:
+            InvalidError: there is no such feed.
+        """
+        return segments_listed(self._app, feed, limit)
+
+    def waiting_records(
+        self,
+        feed: str,
+        *,
+        limit: int = 50,
+        failed: Callable[[str, LakebedError], None] = lambda _segment, _error: None,
+    ) -> Iterator[LandedRecord]:
+        """Yield records of segments that wait: their source split is the segment, their position
+        counts in it.
+
+        feed: its name, or its id.
+        limit: records at the most.
+        failed: called with a segment that cannot be read, and why; others come.
+
+        Raises:
+            InvalidError: there is no such feed.
+        """
+        return segments_shown(self._app, feed, limit, failed)
+
+    def drop_segments(
+        self, feed: str, *, although_defined: bool = False, dry_run: bool = False
+    ) -> WaitingSegments:
+        """Remove what was pushed into a feed and waits, for good. Returns what was removed.
+
+        feed: its name, or its id. Let no receiver of it run: it would put more.
+        although_defined: also of a feed that the lake defines. Senders have heard that it is kept.
+        dry_run: remove nothing, and say what would be.
+
+        Raises:
+            InvalidError: there is no such feed, or the lake defines it.
+        """
+        if dry_run:
+            check_droppable(self._app, feed, although_defined=although_defined)
+            return segments_counted(self._app, feed)
+        return segments_dropped(self._app, feed, although_defined=although_defined)

@@ -65,8 +65,7 @@ def show_records(session: Session, found: Iterable[LandedRecord], *, values: boo
         for one in found:
             click.echo(json.dumps(_as_json(one, values=values)))
         return
-    headings = ("SOURCE SPLIT", "POSITION", "TIME")
-    headings = (*headings, "KEY", "VALUE") if values else headings
+    headings = ("SOURCE SPLIT", "POSITION", "TIME", *(("KEY", "VALUE") if values else ()))
     click.echo(aligned(headings, (_cells(one, values=values) for one in found), empty="none"))
 
 
