@@ -13,6 +13,7 @@ from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, 
 from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import (
+    OF_COLUMNS,
     DefinedConnection,
     Feed,
     FeedFile,
@@ -280,12 +281,9 @@ def decoding_of(
         hint = f'say how its records are read: [feed.{feed.name}] decoder = {{ format = "json" }}'
         raise InvalidError("a connection of a feed without a decoder", at=at, hint=hint)
     settings = decoder_settings_of(feed.decoder, at=at_of("feed", feed.name, "decoder"))
-    said = {
-        name: getattr(connection, name)
-        for name in ("columns", "rest", "lineage", "meta")
-        if getattr(connection, name)
-    }
+    said = {name: getattr(connection, name) for name in OF_COLUMNS if getattr(connection, name)}
     said |= {"nulls": policy.nulls, "unknown": policy.schema_column}
+    said |= {"feed": definition.feed_id or f"{feed.name} of a file"}
     columns = columns_of(said, at=at)
     decoder = decoder_of(settings, columns, schema, version=definition.version, at=at)
     rules = RecordRules(
