@@ -50,7 +50,8 @@ class ApplyDefinitions:
     """Makes a registry hold what a file says. What the file does not name stays.
 
     new_id: returns an id that was never used. check_connection: raises for a connection of a feed
-    that cannot be, as its table is not there, or does not fit.
+    that cannot be, as its table is not there, or does not fit. check_feed: raises for a feed whose
+    source is not there.
     """
 
     def __init__(
@@ -59,10 +60,12 @@ class ApplyDefinitions:
         registry: FeedRegistry,
         new_id: Callable[[], str],
         check_connection: Callable[[DefinedConnection, Feed, Policy], None] = lambda *_: None,
+        check_feed: Callable[[Feed], None] = lambda _: None,
     ) -> None:
         self._registry = registry
         self._new_id = new_id
         self._check_connection = check_connection
+        self._check_feed = check_feed
 
     def run(self, file: FeedFile, *, dry_run: bool = False, above: int = 0) -> list[PlannedChange]:
         """Return what changes, policies first.
@@ -105,6 +108,9 @@ class ApplyDefinitions:
         plan = [_planned(*key, file, known, above=above) for key in keys]
         changing = {(one.kind, one.name) for one in plan if one.action != "keep"}
         check_together(merged)
+        for kind, name in changing:
+            if kind == "feed":
+                self._check_feed(merged.feeds[name])
         for name, connection in merged.connections.items():
             _check_same_ends(connection, known)
             if changing & {("connection", name), ("feed", connection.feed)}:

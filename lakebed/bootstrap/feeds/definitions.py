@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.custom_sources import installed
 from lakebed.bootstrap.feeds.policies import check_policy
+from lakebed.config.custom_sources import CustomFeed
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import DefinedConnection, Feed
 from lakebed.config.policies import Policy
@@ -26,6 +28,7 @@ def apply_definitions(app: App) -> ApplyDefinitions:
         registry=app.feeds.definitions,
         new_id=lambda: f"{app.rng.getrandbits(128):032x}",
         check_connection=partial(_check_connection, app),
+        check_feed=_check_feed,
     )
 
 
@@ -42,6 +45,13 @@ def feed_lifecycle(app: App) -> FeedLifecycle:
 def flush_feed(app: App) -> FlushFeed:
     """Return what lets workers commit what they hold of a feed."""
     return FlushFeed(app.feeds.definitions, app.feeds.leases, app.clock)
+
+
+def _check_feed(feed: Feed) -> None:
+    """Check that the adaptor of a feed's source is installed here. Raises: InvalidError: it is not,
+    with the nearest."""
+    if isinstance(feed.source, CustomFeed):
+        installed(feed.source, at_of("feed", feed.name, "source"))
 
 
 def _check_connection(app: App, connection: DefinedConnection, feed: Feed, policy: Policy) -> None:
