@@ -100,7 +100,7 @@ class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
     lineage: whether the columns `_split`, `_position` and `_version` say where the row is from.
     meta: which of the columns `_key`, `_headers` and `_time` the record itself gives.
     auto_key: the column that has an id of the record, made of feed, source split and position.
-    feed: the id of the feed, of which such an id is made.
+    feed: what stands for the feed in such an id.
     nulls: of a record without a value, as a tombstone: `write` a row of nulls, `ignore` or `fail`.
     unknown: of a value that no column takes, where `columns` is left out: it is left out and
         counted (`discard_field`), or the record is no row (`unknown-field`).

@@ -21,8 +21,7 @@ from lakebed.model.predicates.text import predicate_from_text
 
 DAY_SECONDS = 86_400
 QUARANTINE_SUFFIX = "_quarantine"
-OF_COLUMNS = ("columns", "rest", "lineage", "meta", "auto_key")
-"""Settings of a connection that say which values of a record become which columns."""
+_OF_COLUMNS = ("columns", "rest", "lineage", "meta", "auto_key")
 
 
 class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,7 +197,7 @@ class DefinedConnection(ConnectionSettings, frozen=True, kw_only=True):
 
     def columns_settings(self, policy: Policy) -> ColumnsOf:
         """Return which values of a record become which columns, by what it says and its policy."""
-        said = {name: getattr(self, name) for name in OF_COLUMNS}
+        said = {name: getattr(self, name) for name in _OF_COLUMNS}
         more = {"nulls": policy.nulls, "unknown": policy.schema_column}
         return columns_of({**said, **more}, at=at_of("connection", self.name))
 
@@ -340,7 +339,7 @@ def connection_of(name: str, said: object) -> DefinedConnection:
         if not isinstance(value, str | dict):
             hint = "write a path as in `meta.ts`, or { path = ..., as = ... }"
             raise InvalidError("not a path", at=f"{at}.columns.{at_of(column)}", hint=hint)
-    columns_of({name: value for name, value in fields.items() if name in OF_COLUMNS}, at=at)
+    columns_of({name: value for name, value in fields.items() if name in _OF_COLUMNS}, at=at)
     if found.where:
         _check_where(found.where, at)
     return DefinedConnection(name=name, **msgspec.structs.asdict(found))

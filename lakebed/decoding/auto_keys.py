@@ -17,7 +17,7 @@ split rise as its records do."""
 def auto_keys(feed: str, source_split: str, positions: pa.Array, type_: pa.DataType) -> pa.Array:
     """Return the id of each record: 16 bytes, or 32 hexadecimal digits where the column is text.
 
-    feed: never used for another one.
+    feed: what stands for the feed: its name, and what its positions count in, if they count.
     source_split: with its incarnation.
     positions: of records, int64.
     """

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.bootstrap.feeds.receivers import receiver_of
 from lakebed.feeds.operating.position_admin import KeptPosition
+from lakebed.landing.push.receiver import RequestHead
 
 TEXT = """
 [feed.hits]
@@ -99,14 +101,39 @@ def test_two_connections_of_a_feed_and_its_landing_agree(lake: Lake) -> None:
     assert lake.rows() == {1: [row["id"]]}
 
 
-def test_a_feed_that_is_made_anew_makes_other_ids(lake: Lake) -> None:
-    """Positions of what has no order count from the beginning again: ids must not."""
+def test_a_feed_that_is_made_anew_makes_the_same_ids(lake: Lake) -> None:
+    """So a table that keeps the latest by key has each record once."""
     lake.apply()
     (lake.folder / "a.log").write_text('{"n":1}\n')
     lake.run()
+    (before,) = lake.rows()[1]
     lake.feeds.stop("hits")
     lake.feeds.drop("hits", cascade=True)
     lake.apply()
     lake.run()
-    (first, second) = lake.rows()[1]
-    assert first != second
+    assert lake.rows() == {1: [before] * 2}
+
+
+def test_what_has_no_order_has_ids_of_its_landing_table(lake: Lake) -> None:
+    """Positions in another landing table count from the beginning again: ids must not."""
+    said = {"source": {"push": True}, "decoder": {"format": "json"}}
+    lake.feeds.define("feed", "hits", said)
+    connection = {"feed": "hits", "table": "hits", "auto_key": "id", "columns": {"n": "n"}}
+    lake.feeds.define("connection", "all", connection)
+    lake.feeds.start("hits")
+    found = []
+    for n in (1, 2):
+        receiver, _ = receiver_of(lake.lake._app, "hits")
+        body = b'{"n":%d}' % n
+        length = ("content-length", str(len(body)))
+        head = RequestHead("POST", "/hits", [("content-type", "application/json"), length])
+        assert receiver.respond(head, lambda _, body=body: body).status == 200
+        lake.run()
+        found += lake.rows()[n]
+        kept = lake.position()
+        lake.lake.drop_table("hits_landing")
+        lake.lake.table("hits").delete_position(
+            kept.feed, kept.source_split, expects=1, who="ann", why="again"
+        )
+    assert len(set(found)) == 2
+    assert len({one[16:] for one in found}) == 1, "both are at position 0"
