@@ -96,6 +96,11 @@ def segments_dropped(app: App, feed: str, *, although_defined: bool) -> WaitingS
     return drop_segments(_store(app, feed))
 
 
+def waits_in_file(app: App, feed: str) -> bool:
+    """Whether something waits that was pushed into a feed while only a file defined it."""
+    return any(True for _ in SegmentStore(app.objects, _id_in_file(feed)).names(1))
+
+
 def check_droppable(app: App, feed: str, *, although_defined: bool) -> None:
     """Refuse to remove what workers will land, unless that is said. Raises: InvalidError."""
     known = read_definitions(app.feeds.definitions)
