@@ -1,4 +1,4 @@
-"""In which files of a table, and in which of their row groups, rows lie now."""
+"""Finds the files of a table, and the row groups in them, where rows lie now."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -29,18 +29,10 @@ def custom_source(said: CustomFeed, secrets: Secrets) -> RecordSource[pa.RecordB
     """
     factory = _loaded(installed(said), said.kind)
     settings = {name: _revealed(value, secrets) for name, value in said.settings.items()}
-    try:
+    hint = "mend the settings, as the adaptor's own pages say"
+    is_secret = any(True for _ in secrets_in(said.settings))
+    with _Guard("the adaptor refuses its settings", said.kind, hint, is_secret=is_secret):
         source: RecordSource[pa.RecordBatch] = factory(settings)
-    except LakebedError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever an adaptor raises
-        # What it says may hold a secret that it was given.
-        is_secret = any(True for _ in secrets_in(said.settings))
-        why = type(error).__name__ if is_secret else f"{type(error).__name__}: {error}"
-        hint = "mend the settings, as the adaptor's own pages say"
-        raise InvalidError(
-            "the adaptor refuses its settings", kind=said.kind, problem=why[:500], hint=hint
-        ) from None
     if getattr(source, "has_items", False) and said.is_ordered:
         hint = "add `ordered = false` to the source"
         raise InvalidError("the adaptor's records have no order", kind=said.kind, hint=hint)
@@ -83,15 +75,36 @@ def _version_of(point: EntryPoint) -> str:
     return point.dist.version if point.dist is not None else ""
 
 
-def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401 - whatever a package names
-    try:
-        return point.load()
-    except Exception as error:  # noqa: BLE001 - whatever a module raises
-        hint = "install its package again, with what it needs"
-        why = f"{type(error).__name__}: {error}"[:500]
-        raise InvalidError(
-            "the source cannot be loaded", kind=kind, problem=why, hint=hint
-        ) from None
+def _loaded(point: EntryPoint, kind: str) -> Callable[[Mapping[str, object]], Any]:
+    with _Guard(
+        "the source cannot be loaded", kind, "install its package again, with all it needs"
+    ):
+        factory: Callable[[Mapping[str, object]], Any] = point.load()
+    return factory
+
+
+class _Guard:
+    """Around what an adaptor's author wrote; lets out only our own errors.
+
+    is_secret: whether what its errors say may hold a secret that it was given.
+    """
+
+    def __init__(self, problem: str, kind: str, hint: str, *, is_secret: bool = False) -> None:
+        self._problem = problem
+        self._kind = kind
+        self._hint = hint
+        self._is_secret = is_secret
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, LakebedError):
+            name = type(error).__name__
+            why = name if self._is_secret else f"{name}: {error}"[:500]
+            raise InvalidError(self._problem, kind=self._kind, problem=why, hint=self._hint) from (
+                None if self._is_secret else error
+            )
 
 
 def _revealed(said: object, secrets: Secrets) -> object:

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lakebed
@@ -20,6 +20,7 @@ from lakebed.config.custom_sources import CustomFeed
 from lakebed.config.feed_sources import source_of
 from lakebed.errors import InvalidError
 from lakebed.feed_errors import SecretMissingError
+from lakebed.ports.record_source import RecordSource
 from tests.tidy.source import ROOT
 from tests.unit.cli.programs import Shell
 
@@ -99,7 +100,7 @@ def rows(shell: Shell) -> list[int]:
         return list(lake.table("events").query().read_all()["id"].to_pylist())
 
 
-def made(secrets: dict[str, str] | None = None, **said: object) -> Any:  # noqa: ANN401 - a source of a test
+def made(secrets: dict[str, str] | None = None, **said: object) -> RecordSource[pa.RecordBatch]:
     source = source_of(said, "feed.f.source")
     assert isinstance(source, CustomFeed)
     return custom_source(source, EnvironmentSecrets(secrets or {}))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from lakebed.feeds.committed import SplitAt
 from lakebed.feeds.open_splits import OpenSplit
 from lakebed.feeds.pacing.flush import Flush
 from lakebed.model.feeds.positions import Position
-from lakebed.ports.record_source import Records, SourceSplit
+from lakebed.ports.record_source import Records, SourceSplit, SplitReader
 
 
 def held(name: str, *ends: int) -> OpenSplit[Any]:
     records = [Records(begin=0, end=end, count=1, size=1, batch=None) for end in ends]
     at = SplitAt(None, Position(0, 0))
-    return OpenSplit(SourceSplit(name, name), 1, at, None, records)  # type: ignore[arg-type]  # unread
+    reader = cast("SplitReader[Any]", None)
+    return OpenSplit(SourceSplit(name, name), 1, at, reader, records)
 
 
 def test_nothing_held_is_committed_at_once() -> None:
