@@ -320,6 +320,7 @@ class Pipeline(Generic[BatchT]):
         self._open.pop(name).reader.close()
         self._owned, self._caught_up = None, False
         if self._commit_parts([gap]) is not None:
+            self._flush.committed(name, error.end)
             events.emit(
                 events.FEED_GAP_RECORDED,
                 table=self.table.name,

@@ -185,6 +185,17 @@ def test_a_flush_is_wanted_until_what_was_held_is_committed(
     assert given.pipeline.flushed == 3
 
 
+def test_a_flush_of_records_that_are_gone_is_fulfilled_by_their_gap(given: Given) -> None:
+    given.source.lines = {"a": b"1\n2\n"}
+    given.pipeline = given.another(records_gaps=True)
+    given.pipeline.turn()
+    given.pipeline.flush(3)
+    given.pipeline.forget()
+    given.source.oldest["a"] = 4
+    given.pipeline.turn()
+    assert given.pipeline.flushed == 3
+
+
 def test_the_source_is_told_after_the_commit_and_not_before(
     given: Given, monkeypatch: pytest.MonkeyPatch
 ) -> None:
