@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.custom_sources import CustomFeed, CustomSettings
 from lakebed.config.decoders import DecoderSettings, TimeOf
 from lakebed.config.feed_sources import SOURCES, KafkaLogin
 from lakebed.config.feeds import ConnectionSettings, FeedSettings
@@ -65,6 +66,14 @@ def feed_page(made: str) -> str:
     ]
     for form in SOURCES:
         lines += [f"### {form.kind}", "", str(form.__doc__), "", *_table(form), ""]
+    lines += ["### kind", "", f"{inspect.getdoc(CustomFeed)}".partition("\n")[0], ""]
+    lines += ['`source = { kind = "NAME", ... }`: fields beside these are settings of the adaptor.']
+    lines += [
+        "[A recipe](../change/source.md) has how to write one.",
+        "",
+        *_table(CustomSettings),
+        "",
+    ]
     security = ", ".join(f"`{name}`" for name in KafkaLogin.__struct_fields__)
     lines += [f"`security` of kafka has {security}.", ""]
     lines += ["## Its decoder: `decoder = { ... }`", "", *_fields_said(DecoderSettings), ""]

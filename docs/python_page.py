@@ -11,8 +11,11 @@ import lakebed
 from lakebed.feed import FeedDefinitions
 from lakebed.feeds.apply_definitions import PlannedChange
 from lakebed.feeds.lifecycle import FeedStanding
+from lakebed.feeds.operating.flush_feed import FeedFlushed
 from lakebed.ingest.sources import IngestOptions
 from lakebed.lake import Lake
+from lakebed.landing.find_record import RecordInTable
+from lakebed.landing.push.waiting_segments import WaitingSegments
 from lakebed.query.explanation import QueryExplanation
 from lakebed.table import Table
 from lakebed.tables.change_table import TableHistory
@@ -21,7 +24,16 @@ from lakebed.tasks.user_jobs import Ingested
 LINE_COLUMNS = 96
 FACES = (Lake, Table, FeedDefinitions)
 """Classes whose members have an entry each; of other classes the page has their docstring."""
-ANSWERS = (FeedStanding, Ingested, PlannedChange, QueryExplanation, TableHistory)
+ANSWERS = (
+    FeedFlushed,
+    FeedStanding,
+    Ingested,
+    PlannedChange,
+    QueryExplanation,
+    RecordInTable,
+    TableHistory,
+    WaitingSegments,
+)
 """What methods return, and `import lakebed` does not name."""
 OPTIONS = (IngestOptions,)
 """Of methods that take them by name."""

@@ -9,12 +9,13 @@ from lakebed.bootstrap.feeds.definitions import (
     apply_definitions,
     drop_definitions,
     feed_lifecycle,
+    flush_feed,
 )
-from lakebed.bootstrap.feeds.landing import LandingVerified, verify_landing, where_landed
 from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
 from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
+from lakebed.bootstrap.feeds.taken_records import TakenRecords
 from lakebed.bootstrap.feeds.tap import tap
 from lakebed.bootstrap.feeds.worker import feed_worker, running_definitions
 from lakebed.bootstrap.open_lake import OpenLake
@@ -30,6 +31,7 @@ from lakebed.feeds.known_definitions import (
     read_definitions,
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
+from lakebed.feeds.operating.flush_feed import FLUSH_SECONDS, FeedFlushed
 from lakebed.feeds.operating.missing_workers import MissingWorkers
 from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
 from lakebed.feeds.pacing.held_bytes import MEMORY_MIB
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from lakebed.feeds.operating.feed_status import FeedsStatus
     from lakebed.feeds.run_feeds import FeedDone, RunningFeed
     from lakebed.landing.quarantine_listing import QuarantinedRecord
-    from lakebed.landing.verify_landing import TakenRange
 
 
 class Feeds(OpenLake):
@@ -121,7 +122,7 @@ class Feeds(OpenLake):
         return MissingWorkers(self._app.feeds.leases, self._app.clock).missing
 
 
-class FeedDefinitions(OpenLake):
+class FeedDefinitions(TakenRecords):
     """Definitions of feeds, connections and policies, which a lake keeps, and what is wanted of
     feeds.
 
@@ -264,23 +265,6 @@ class FeedDefinitions(OpenLake):
         found = tap(self._app, feed, text, connection, from_start=from_start)
         return found.records(limit=limit, wait_seconds=wait_seconds)
 
-    def where_landed(self, feed: str, source_split: str, position: int) -> list[TakenRange]:
-        """Return the commits that landed a position, as far back as the log goes; several after an
-        operator moved a position back.
-
-        Raises:
-            InvalidError: there is no such feed. TableMissingError: nothing was landed.
-        """
-        return where_landed(self._app, feed, source_split, position)
-
-    def verify_landing(self, feed: str) -> LandingVerified:
-        """Compare what commits of a landing table say that they took with the rows that are there.
-
-        Raises:
-            InvalidError: there is no such feed. TableMissingError: nothing was landed.
-        """
-        return verify_landing(self._app, feed)
-
     def describe(self, feed: str) -> tuple[FeedDefinition, list[ConnectionDefinition]]:
         """Return a feed and its connections, each with all parameters of its policy.
 
@@ -347,6 +331,18 @@ class FeedDefinitions(OpenLake):
             InvalidError: there is none of that name; it is not suspended.
         """
         return feed_lifecycle(self._app).run("resume", feed)
+
+    def flush(self, feed: str, *, wait_seconds: float = FLUSH_SECONDS) -> FeedFlushed:
+        """Let workers commit what they have read of a feed, and wait until they say that they did.
+        Its landing and connections count, each for itself: what is landed with this gets into
+        tables as their connections read it.
+
+        wait_seconds: at the most.
+
+        Raises:
+            InvalidError: there is none of that name; it does not run.
+        """
+        return flush_feed(self._app).run(feed, wait_seconds=wait_seconds)
 
     def drop(self, feed: str, *, cascade: bool = False) -> list[str]:
         """Forget a feed that is stopped. Returns what was dropped. Tables and rows stay.

@@ -17,10 +17,13 @@ from lakebed.cli.dead_letters import dead_letters
 from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
 from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
+from lakebed.cli.feed_commands.flush import flush as feed_flush
 from lakebed.cli.feed_commands.landed import verify, where
 from lakebed.cli.feed_commands.policies import policy
+from lakebed.cli.feed_commands.printing import print_ as feed_print
 from lakebed.cli.feed_commands.quarantine import quarantine as feed_quarantine
 from lakebed.cli.feed_commands.receive import receive as feed_receive
+from lakebed.cli.feed_commands.segments import segments as feed_segments
 from lakebed.cli.feed_commands.status import status as feed_status
 from lakebed.cli.feed_commands.tap import tap as feed_tap
 from lakebed.cli.feeds import feed
@@ -63,6 +66,9 @@ def program() -> None:
 
 for _command in (
     *FEED_COMMANDS,
+    feed_flush,
+    feed_print,
+    feed_segments,
     feed_status,
     feed_quarantine,
     feed_receive,

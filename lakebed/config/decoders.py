@@ -93,11 +93,14 @@ class ColumnOf(msgspec.Struct, frozen=True, kw_only=True):
 class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
     """Which values of a record become which columns of a table.
 
-    columns: path of the value by column; of all columns but those of `rest`, `lineage` and `meta`.
+    columns: path of the value by column; of all columns but those of `rest`, `lineage`, `meta` and
+        `auto_key`.
         Left out: a column has the value of its name.
     rest: the column that has the whole record, as text or bytes.
     lineage: whether the columns `_split`, `_position` and `_version` say where the row is from.
     meta: which of the columns `_key`, `_headers` and `_time` the record itself gives.
+    auto_key: the column that has an id of the record, made of feed, source split and position.
+    feed: what stands for the feed in such an id.
     nulls: of a record without a value, as a tombstone: `write` a row of nulls, `ignore` or `fail`.
     unknown: of a value that no column takes, where `columns` is left out: it is left out and
         counted (`discard_field`), or the record is no row (`unknown-field`).
@@ -107,6 +110,8 @@ class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
     rest: str = ""
     lineage: bool = False
     meta: tuple[OfRecord, ...] = ()
+    auto_key: str = ""
+    feed: str = ""
     nulls: Nulls = "write"
     unknown: UnknownFields = "discard_field"
 

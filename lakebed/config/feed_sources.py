@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.custom_sources import CustomFeed, custom_source_of
 from lakebed.config.feed_fields import check_names, checked, section
 from lakebed.errors import InvalidError, did_you_mean
 
@@ -219,7 +220,7 @@ class SocketFeed(msgspec.Struct, frozen=True, kw_only=True):
     ] = 16 << 20
 
 
-Source = KafkaFeed | FilesFeed | S3Feed | SqsFeed | PushFeed | SocketFeed
+Source = KafkaFeed | FilesFeed | S3Feed | SqsFeed | PushFeed | SocketFeed | CustomFeed
 SOURCES: tuple[type[Any], ...] = (
     KafkaFeed,
     FilesFeed,
@@ -238,15 +239,18 @@ def source_of(said: object, at: str) -> Source:
     """
     fields = section(said, at)
     forms = {form.kind: form for form in SOURCES}
+    where = at if at.endswith("source") else at.rpartition(".source")[0] or at
+    if "kind" in fields:
+        return custom_source_of(fields, forms, where)
     kinds = [kind for kind in forms if kind in fields]
     if len(kinds) > 1:
         hint = f"give one of {', '.join(kinds)}"
         raise InvalidError("a feed has one source", at=at, hint=hint)
     if not kinds:
         near = did_you_mean(next(iter(fields), ""), list(forms), what="source")
-        raise InvalidError("an unknown source", at=at, hint=near)
+        hint = f'{near}; or name an adaptor: `kind = "NAME"`'
+        raise InvalidError("an unknown source", at=at, hint=hint)
     form = forms[kinds[0]]
-    where = at if at.endswith("source") else at.rpartition(".source")[0] or at
     check_names(fields, form.__struct_fields__, where)
     if form is KafkaFeed:
         if "topics" not in fields:

@@ -21,7 +21,7 @@ from lakebed.model.predicates.text import predicate_from_text
 
 DAY_SECONDS = 86_400
 QUARANTINE_SUFFIX = "_quarantine"
-_OF_COLUMNS = ("columns", "rest", "lineage", "meta")
+_OF_COLUMNS = ("columns", "rest", "lineage", "meta", "auto_key")
 
 
 class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +147,14 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
             description="Which of `key`, `headers` and `time` the record itself gives, as columns.",
         ),
     ] = ()
+    auto_key: Annotated[
+        str,
+        Meta(
+            max_length=1_000,
+            description="The column, of type string or binary, that has an id of the record: of"
+            " 16 bytes, the same whenever it is read. For records without a key of their own.",
+        ),
+    ] = ""
     policy: Annotated[str, Meta(max_length=63, description="Left out: that of the feed.")] = ""
     window_seconds: Annotated[
         int,

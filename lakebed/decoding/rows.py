@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
+from lakebed.decoding.auto_keys import auto_keys
 from lakebed.decoding.decoder import Verdicts
 from lakebed.decoding.masks import Mask, bools, cast_or_null, copied, decimals_of, keys_too_long
 from lakebed.decoding.times import MICROS, Times, own_times
@@ -134,6 +135,8 @@ class RowMaker:
     def _of_record(self, name: str, type_: pa.DataType, block: _Block) -> pa.Array:
         """Return a column that the record itself gives; nulls, where it gives none."""
         said = self._said
+        if name == said.auto_key:
+            return auto_keys(said.feed, block.source_split, block.own.column("position"), type_)
         if said.lineage and name in LINEAGE:
             if name == "_position":
                 return block.own.column("position")

@@ -116,9 +116,12 @@ class _Plan:
         names = [(OF_RECORD[name], "meta") for name in said.meta]
         names += [(name, "lineage") for name in LINEAGE] if said.lineage else []
         names += [(said.rest, "rest")] if said.rest else []
+        names += [(said.auto_key, "auto_key")] if said.auto_key else []
         for name, setting in names:
             found = [field for field in self._schema.fields if field.name == name]
-            types = _TYPES_OF.get(name, ("string", "binary")) if setting != "rest" else ()
+            types = (
+                _TYPES_OF.get(name, ("string", "binary")) if setting in {"meta", "lineage"} else ()
+            )
             types = types or ("string", "binary")
             if not found:
                 hint = f"add the column {name!r} of type {' or '.join(types)} to the table"
@@ -129,7 +132,8 @@ class _Plan:
                 self._refuse(setting, "a column has another type", column=name, type=got, hint=hint)
         chosen = [name for name, _ in names]
         if len(set(chosen)) < len(chosen):
-            self._refuse("rest", "a column has two sources", hint="keep one of them")
+            last = next(of for name, of in reversed(names) if chosen.count(name) > 1)
+            self._refuse(last, "a column has two sources", hint="keep one of them")
         return set(chosen)
 
     def _column(self, field: Field) -> Column:

@@ -37,6 +37,7 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a definition.
 
     version: that it has afterwards; 0: not yet, as nothing was changed.
+    goes_on: whether it is new and its table knows it: it was run from a file, and goes on there.
     """
 
     kind: DefinitionKind
@@ -44,13 +45,30 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     action: Literal["create", "change", "keep"]
     fields: tuple[SettingChange, ...] = ()
     version: int = 0
+    goes_on: bool = False
+
+
+class KnownInTable(msgspec.Struct, frozen=True):
+    """A feed or a connection that was run from a file, as its table knows it.
+
+    version: of its newest rows.
+    """
+
+    id: str
+    version: int
+
+
+AskTable = Callable[[DefinitionKind, str, FeedFile], KnownInTable | None]
+"""Says whether the table of a feed or a connection, by its name, knows it from a file."""
 
 
 class ApplyDefinitions:
     """Makes a registry hold what a file says. What the file does not name stays.
 
     new_id: returns an id that was never used. check_connection: raises for a connection of a feed
-    that cannot be, as its table is not there, or does not fit.
+    that cannot be, as its table is not there, or does not fit. check_feed: raises for a feed whose
+    source is not there. ask_table: of one that is new: it gets the id that its table knows, so that
+    no record is taken twice.
     """
 
     def __init__(
@@ -59,10 +77,14 @@ class ApplyDefinitions:
         registry: FeedRegistry,
         new_id: Callable[[], str],
         check_connection: Callable[[DefinedConnection, Feed, Policy], None] = lambda *_: None,
+        check_feed: Callable[[Feed], None] = lambda _: None,
+        ask_table: AskTable = lambda *_: None,
     ) -> None:
         self._registry = registry
         self._new_id = new_id
         self._check_connection = check_connection
+        self._check_feed = check_feed
+        self._ask_table = ask_table
 
     def run(self, file: FeedFile, *, dry_run: bool = False, above: int = 0) -> list[PlannedChange]:
         """Return what changes, policies first.
@@ -82,11 +104,15 @@ class ApplyDefinitions:
             self._registry.lift(above)
         for _ in range(TRIES_MAX):
             known = read_definitions(self._registry)
-            plan = self._plan(file, known, above)
-            puts = self._puts(plan, file, known)
+            plan, ids = self._joined(self._plan(file, known, above), file, known)
+            puts = self._puts(plan, file, known, ids)
             if dry_run:
                 check_changes(puts)
                 return plan
+            newest = max((one.version for one in ids.values()), default=0)
+            if known.number < newest:  # versions rise above those that tables know
+                self._registry.lift(newest)
+                continue
             if not puts:  # perhaps since an earlier try landed, whose answer was lost
                 return _with_versions(sent or plan, known)
             try:
@@ -105,6 +131,9 @@ class ApplyDefinitions:
         plan = [_planned(*key, file, known, above=above) for key in keys]
         changing = {(one.kind, one.name) for one in plan if one.action != "keep"}
         check_together(merged)
+        for kind, name in changing:
+            if kind == "feed":
+                self._check_feed(merged.feeds[name])
         for name, connection in merged.connections.items():
             _check_same_ends(connection, known)
             if changing & {("connection", name), ("feed", connection.feed)}:
@@ -113,10 +142,31 @@ class ApplyDefinitions:
                 self._check_connection(connection, feed, policy)
         return plan
 
-    def _puts(
+    def _joined(
         self, plan: Sequence[PlannedChange], file: FeedFile, known: KnownDefinitions
+    ) -> tuple[list[PlannedChange], dict[tuple[DefinitionKind, str], KnownInTable]]:
+        """Return a plan that says what goes on from a file, and how tables know that."""
+        merged = file_of({**known.file.said, **file.said})
+        asked = {
+            (one.kind, one.name): self._ask_table(one.kind, one.name, merged)
+            for one in plan
+            if one.action == "create"
+        }
+        ids = {key: found for key, found in asked.items() if found is not None}
+        said = [msgspec.structs.replace(one, goes_on=(one.kind, one.name) in ids) for one in plan]
+        return said, ids
+
+    def _puts(
+        self,
+        plan: Sequence[PlannedChange],
+        file: FeedFile,
+        known: KnownDefinitions,
+        ids: Mapping[tuple[DefinitionKind, str], KnownInTable],
     ) -> list[Put]:
-        return [_put(one, file, known, self._new_id) for one in plan if one.action != "keep"]
+        def new_id(key: tuple[DefinitionKind, str]) -> str:
+            return ids[key].id if key in ids else self._new_id()
+
+        return [_put(one, file, known, new_id) for one in plan if one.action != "keep"]
 
 
 def check_together(file: FeedFile) -> None:
@@ -158,13 +208,16 @@ def _planned(
 
 
 def _put(
-    one: PlannedChange, file: FeedFile, known: KnownDefinitions, new_id: Callable[[], str]
+    one: PlannedChange,
+    file: FeedFile,
+    known: KnownDefinitions,
+    new_id: Callable[[tuple[DefinitionKind, str]], str],
 ) -> Put:
     entry = known.entries.get((one.kind, one.name))
     definition = NamedDefinition(
         kind=one.kind,
         name=one.name,
-        id=new_id() if entry is None else entry.definition.id,
+        id=new_id((one.kind, one.name)) if entry is None else entry.definition.id,
         body=definition_body(file.said[one.kind, one.name]),
     )
     return Put(definition, 0 if entry is None else entry.definition.version)

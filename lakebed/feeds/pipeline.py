@@ -32,6 +32,7 @@ from lakebed.feeds.open_splits import OpenSplit, in_turn
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pacing.flow import Flow
+from lakebed.feeds.pacing.flush import Flush
 from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.feeds.rotation import RotationLimits, Waiting, minute_of, reason_to_commit
 from lakebed.feeds.round_changes import SplitRecords
@@ -142,7 +143,7 @@ class Pipeline(Generic[BatchT]):
         self._had: set[str] = set()
         self._since = self._newest = 0.0
         self._minute = 0
-        self._is_flush_wanted = False
+        self._flush = Flush[BatchT]()
         self._caught_up = False
 
     @property
@@ -175,8 +176,7 @@ class Pipeline(Generic[BatchT]):
             now, behind = self._clock.monotonic(), self.figures()[1]
             self.flow.look(now, behind=behind, is_caught_up=self._caught_up)
         waiting = self._waiting()
-        is_wanted = is_draining or self._is_flush_wanted or self._held.is_to_commit(self)
-        self._is_flush_wanted = False
+        is_wanted = is_draining or self._flush.is_wanted or self._held.is_to_commit(self)
         now, wall = self._clock.monotonic(), self._clock.now()
         is_due = waiting.records and is_wanted
         if not waiting.records and self._has_silence_to_report(now):
@@ -192,9 +192,14 @@ class Pipeline(Generic[BatchT]):
             self._clock.sleep(REST_SECONDS)
         return is_held_back
 
-    def flush(self) -> None:
-        """Commit with the next turn what is held then."""
-        self._is_flush_wanted = True
+    def flush(self, number: int = 0) -> None:
+        """Commit with the next turns what is held now. number: of the wish."""
+        self._flush.ask(number, self._open.values())
+
+    @property
+    def flushed(self) -> int:
+        """The number of the last wish to flush of which all is committed."""
+        return self._flush.done
 
     def figures(self) -> tuple[int, int, int]:
         """Return how many source splits are read, how many positions there are beyond what was read
@@ -321,6 +326,7 @@ class Pipeline(Generic[BatchT]):
         self._open.pop(name).reader.close()
         self._owned, self._caught_up = None, False
         if self._commit_parts([gap]) is not None:
+            self._flush.committed(name, error.end)
             events.emit(
                 events.FEED_GAP_RECORDED,
                 table=self.table.name,
@@ -363,6 +369,7 @@ class Pipeline(Generic[BatchT]):
         for one in taken:
             one.at = done.at[one.split.name]
             one.held.clear()
+            self._flush.committed(one.split.name, count_of(one.at.position))
             one.reader.acknowledge(count_of(one.at.position))
         self._held.hold(self, self._waiting().size)
         return done

@@ -1,10 +1,19 @@
-"""When work that failed is begun again: a pure decision."""
+"""When work that failed is begun again, and what is said of the failure: pure decisions."""
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
 import msgspec
 
+from lakebed.errors import LakebedError
+from lakebed.model.feeds.definitions import FeedFailure
+
 HOUR_SECONDS = 3_600.0
+
+BUG = "bug"
+"""Code of a failure that no error of ours says: one in this program, or in an adaptor."""
 
 
 class RestartRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,3 +54,13 @@ class Restarts:
         wait = self._rules.seconds_min * 2.0 ** min(self._in_row, 30)
         self._in_row += 1
         return min(wait, self._rules.seconds_max)
+
+
+def failure_of(error: Exception, version: int) -> FeedFailure:
+    """Return what the registry is to know. Of a bug it hears where it is, and nothing that it says:
+    that may be a record's."""
+    if isinstance(error, LakebedError):
+        return FeedFailure(error.code(), str(error), version)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return FeedFailure(BUG, f"{type(error).__name__} in {where}", version)

@@ -6,10 +6,8 @@ may run: leases say who reads what, and the tables' logs say how far it was take
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
@@ -26,7 +24,7 @@ from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.meanwhile import meanwhile
 from lakebed.feeds.pacing.elasticity import WorkerLoad, WorkersAsked
 from lakebed.feeds.pipeline import Pipeline, Turn
-from lakebed.feeds.restarts import RestartRules, Restarts
+from lakebed.feeds.restarts import BUG, RestartRules, Restarts, failure_of
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.feeds.tallies import Tally
 from lakebed.observe import events
@@ -48,9 +46,6 @@ DRAINS_MAX = 5
 PASSING = (UnavailableError, UnknownOutcomeError, ConflictError, OwnerFencedError)
 """Errors that say nothing of the feed: it is tried again as long as it takes."""
 
-BUG = "bug"
-"""Code of a failure that no error of ours says: one in this program, or in an adaptor."""
-
 
 class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     """A feed that is landed, or a connection, which is to run.
@@ -58,6 +53,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     version: of all that its rows are made by. Another version is another pipeline.
     statistics_seconds: time between two events that measure it.
     workers: that its policy asks for.
+    flush: number of the last wish that its feed commits what it holds.
     open: makes it.
     """
 
@@ -68,6 +64,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     open: Callable[[], Pipeline[BatchT]]
     statistics_seconds: float = 5.0
     workers: WorkersAsked = WorkersAsked()
+    flush: int = 0
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -83,6 +80,7 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
     lag_seconds: how long the oldest record waits that is not committed.
     congested_by: what is done because the source is too fast; "": it is not.
     load, workers_min, workers_max, is_asking: see `LoadReport`.
+    flushed: number of the last wish of which all is committed that was held when it was seen.
     """
 
     kind: str
@@ -100,6 +98,7 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
     workers_min: int = 0
     workers_max: int = 0
     is_asking: bool = False
+    flushed: int = 0
 
 
 @dataclass
@@ -109,6 +108,7 @@ class _Work(Generic[BatchT]):
     again: when it is tried again, of the monotonic clock.
     failure: why it does not go on; it is kept until the registry has it.
     measured: when an event said how it does, of the monotonic clock.
+    flush: number of the last wish to flush that was seen.
     """
 
     wanted: WantedPipeline[BatchT]
@@ -121,6 +121,7 @@ class _Work(Generic[BatchT]):
     tally: Tally = field(default_factory=Tally)
     measured: float | None = None
     load: WorkerLoad = field(default_factory=WorkerLoad)
+    flush: int = 0
 
 
 class FeedWorker(Generic[BatchT]):
@@ -175,12 +176,6 @@ class FeedWorker(Generic[BatchT]):
             self._measure(work)
             self._beat()
         return has_done
-
-    def flush(self) -> None:
-        """Commit with the next turn what is held then."""
-        for work in self._work.values():
-            if work.pipeline is not None:
-                work.pipeline.flush()
 
     def reports(self) -> list[FeedReport]:
         """Return how each pipeline does."""
@@ -237,8 +232,10 @@ class FeedWorker(Generic[BatchT]):
         for key in [key for key in self._work if key not in wanted]:
             self._end(self._work.pop(key))
         for key, one in wanted.items():
-            if key not in self._work:
-                self._work[key] = _Work(one, Restarts(one.restarts))
+            work = self._work.setdefault(key, _Work(one, Restarts(one.restarts), flush=one.flush))
+            if work.flush != one.flush and work.pipeline is not None:
+                work.pipeline.flush(one.flush)
+            work.flush = one.flush
 
     def _turn(self, work: _Work[BatchT]) -> bool:
         """Take a turn of one pipeline. Whatever it meets harms no other."""
@@ -251,6 +248,7 @@ class FeedWorker(Generic[BatchT]):
         try:
             if work.pipeline is None:
                 work.pipeline = work.wanted.open()
+                work.pipeline.flush(work.flush)
             turn = work.pipeline.turn()
         except Exception as error:  # noqa: BLE001 - a bug of one stops no other feed
             self._met(work, error)
@@ -292,7 +290,7 @@ class FeedWorker(Generic[BatchT]):
         """Wait and try again, or say that it failed."""
         if work.pipeline is not None:
             work.pipeline.forget()
-        failure = _failure(error, work.wanted.version)
+        failure = failure_of(error, work.wanted.version)
         before, work.failing = work.failing, f"{failure.code}: {failure.reason}"
         if isinstance(error, DefinitionMovedError):  # a newer one is wanted, or will be
             self._asked = None
@@ -370,6 +368,7 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         workers_min=work.wanted.workers.least,
         workers_max=work.wanted.workers.most,
         is_asking=rung == "elastic" or (is_lagging and work.wanted.workers.at_lag),
+        flushed=work.flush if work.pipeline is None else work.pipeline.flushed,
     )
 
 
@@ -379,16 +378,6 @@ def _encoded(reports: list[FeedReport]) -> bytes:
     while len(encoded := msgspec.json.encode(given)) > REPORT_BYTES_MAX:
         given = given[: len(given) // 2]
     return encoded
-
-
-def _failure(error: Exception, version: int) -> FeedFailure:
-    """Return what the registry is to know. Of a bug it hears where it is, and nothing that it says:
-    that may be a record's."""
-    if isinstance(error, LakebedError):
-        return FeedFailure(error.code(), str(error), version)
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return FeedFailure(BUG, f"{type(error).__name__} in {where}", version)
 
 
 def _note_retried(wanted: WantedPipeline[BatchT], failure: FeedFailure) -> None:

@@ -228,9 +228,13 @@ def _result_prefix(table: TableId, job: JobId) -> str:
     return f"results/{table}/{digest_of(job.encode()).hex()}/"
 
 
+FEEDS_PREFIX = "feeds/"
+"""Of what belongs to feeds, and to no table."""
+
+
 def segments_prefix(feed: ConnectionId) -> str:
     """Return the prefix of what was pushed into a feed."""
-    return f"feeds/{feed}/segments/"
+    return f"{FEEDS_PREFIX}{feed}/segments/"
 
 
 def segment_path(feed: ConnectionId, name: SegmentName) -> str:

@@ -13,6 +13,7 @@ from lakebed.model.feeds.definitions import (
     NamedDefinition,
     WantedState,
 )
+from lakebed.model.feeds.flushes import Flushes
 
 ENTRIES_MAX = 500
 """What a page of a listing holds, unless the caller wants fewer."""
@@ -96,5 +97,20 @@ class FeedRegistry(Protocol):
 
         Raises:
             DefinitionChangedError: its definition has a newer version, or it is not there.
+        """
+        ...
+
+    def flushes(self) -> Flushes:
+        """Return which feeds are to commit what they hold."""
+        ...
+
+    def want_flush(self, feed: str, expected_number: int) -> int:
+        """Say that a feed is to commit what it holds. Returns the number of this wish. Whether
+        there is such a feed is not looked at.
+
+        expected_number: of the last wish, of any feed.
+
+        Raises:
+            DefinitionChangedError: it is another.
         """
         ...

@@ -23,12 +23,13 @@ from lakebed.sorted_files.merging.helper_processes import MergeHelpers
 from lakebed.sorted_files.merging.memory_shares import MergeMemory
 from lakebed.sorted_files.merging.range_messages import merge_task
 from lakebed.sorted_files.merging.stretch_merge import StretchMerge
+from lakebed.sorted_files.reading.column_matching import matched
 from lakebed.sorted_files.reading.conditions import RowFilter
 from lakebed.sorted_files.reading.leaf_groups import Together, read_together
 from lakebed.sorted_files.reading.lookup import Lookup, PageCache
 from lakebed.sorted_files.reading.own_memory import own_memory
 from lakebed.sorted_files.reading.page_index_parts import IndexCache
-from lakebed.sorted_files.reading.part_reading import read_part
+from lakebed.sorted_files.reading.part_reading import read_part, row_groups_wanted
 from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.reading.query_sources import QuerySources
 from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
@@ -208,6 +209,33 @@ class ParquetFiles:
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's key range."""
         return self._tails.of(part).notes.sample.inside(part.key_range)
+
+    def row_groups_with(
+        self, schema: Schema, part: FilePart, condition: Selection
+    ) -> list[tuple[int, int]]:
+        """Return the row groups of a file that hold rows of a condition, each with how many.
+
+        Raises:
+            As `merge`.
+        """
+        request = row_request(schema, condition, None)
+        read = read_of(request, part, [part.key_range], self._merge_memory.share_of([part]))
+        tail = self._tails.of(part)
+        match = matched(read.columns, tail.columns, path=part.path)
+        found = []
+        for row_group in row_groups_wanted(tail, read.wanted, match):
+            batches = read_part(
+                self._objects,
+                part,
+                tail,
+                columns=read.columns,
+                wanted=read.wanted,
+                share=read.share,
+                among=(row_group,),
+            )
+            if rows := sum(map(len, batches)):
+                found.append((row_group, rows))
+        return found
 
     def measure(
         self, schema: Schema, part: FilePart, key_ranges: Sequence[KeyRange]

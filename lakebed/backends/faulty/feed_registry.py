@@ -13,6 +13,7 @@ from lakebed.model.feeds.definitions import (
     NamedDefinition,
     WantedState,
 )
+from lakebed.model.feeds.flushes import Flushes
 from lakebed.ports.feed_registry import ENTRIES_MAX, FeedRegistry
 
 
@@ -72,3 +73,11 @@ class FaultyFeedRegistry:
     def note_failure(self, kind: DefinitionKind, name: str, failure: FeedFailure) -> None:
         """Say that a feed or a connection failed, perhaps."""
         self._faults.write("failure", lambda: self._registry.note_failure(kind, name, failure))
+
+    def flushes(self) -> Flushes:
+        """Return which feeds are to commit what they hold."""
+        return self._faults.read(self._registry.flushes)
+
+    def want_flush(self, feed: str, expected_number: int) -> int:
+        """Say that a feed is to commit what it holds, perhaps."""
+        return self._faults.write("flush", lambda: self._registry.want_flush(feed, expected_number))

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.model.feeds.definitions import (
@@ -28,6 +30,7 @@ from lakebed.model.feeds.definitions import (
     check_number,
     has_happened,
 )
+from lakebed.model.feeds.flushes import Flushes
 from lakebed.ports.feed_registry import ENTRIES_MAX
 
 _SCHEMA = """
@@ -57,6 +60,17 @@ _WRITE = """
 INSERT OR REPLACE INTO definition VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, row_checksum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 )"""
+
+# An older release opens the file and does not look at this table.
+_FLUSHES = """
+CREATE TABLE IF NOT EXISTS flush (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    wishes BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT"""
+_HAS_FLUSHES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'flush'"
+_READ_FLUSHES = "SELECT wishes, checksum IS row_checksum(wishes) FROM flush"
+_WRITE_FLUSHES = "INSERT OR REPLACE INTO flush VALUES (1, ?1, row_checksum(?1))"
 
 
 class SqliteFeedRegistry:
@@ -131,6 +145,19 @@ class SqliteFeedRegistry:
             with self._database.writing() as connection:
                 self._apply(connection, change)
 
+    def flushes(self) -> Flushes:
+        """Return which feeds are to commit what they hold."""
+        with self._database.reading() as connection:
+            return self._flushes(connection)
+
+    def want_flush(self, feed: str, expected_number: int) -> int:
+        """Say that a feed is to commit what it holds."""
+        with self._database.writing() as connection:
+            connection.execute(_FLUSHES)
+            new = self._flushes(connection).after(feed, expected_number)
+            connection.execute(_WRITE_FLUSHES, (msgspec.json.encode(new),))
+        return new.number
+
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
@@ -171,6 +198,16 @@ class SqliteFeedRegistry:
             wanted=wanted,
             failure=None if code is None else FeedFailure(code, reason, failed_version),
         )
+
+    def _flushes(self, connection: sqlite3.Connection) -> Flushes:
+        (is_there,) = connection.execute(_HAS_FLUSHES).fetchone()
+        row = connection.execute(_READ_FLUSHES).fetchone() if is_there else None
+        if row is None:
+            return Flushes()
+        wishes, is_whole = row
+        if not is_whole:
+            raise damaged(self._database.path, "wishes to flush contradict their checksum")
+        return msgspec.json.decode(wishes, type=Flushes)
 
     def _number(self, connection: sqlite3.Connection) -> int:
         row = connection.execute("SELECT number FROM registry").fetchone()

@@ -24,6 +24,7 @@ from lakebed.model.feeds.definitions import (
     check_number,
     has_happened,
 )
+from lakebed.model.feeds.flushes import Flushes
 from lakebed.ports.feed_registry import ENTRIES_MAX
 
 
@@ -33,6 +34,7 @@ class MemoryFeedRegistry:
     def __init__(self) -> None:
         self._stored: dict[tuple[DefinitionKind, str], StoredDefinition] = {}
         self._number = 0
+        self._flushes = Flushes()
         self._lock = threading.Lock()
 
     def number(self) -> int:
@@ -95,6 +97,16 @@ class MemoryFeedRegistry:
         change = NoteFailure(kind, name, bounded(failure))
         if not has_happened(self._stored.get(change.key), change):
             self._change(change)
+
+    def flushes(self) -> Flushes:
+        """Return which feeds are to commit what they hold."""
+        return self._flushes
+
+    def want_flush(self, feed: str, expected_number: int) -> int:
+        """Say that a feed is to commit what it holds."""
+        with self._lock:
+            self._flushes = self._flushes.after(feed, expected_number)
+            return self._flushes.number
 
     def _change(self, change: Want | NoteFailure) -> StoredDefinition:
         with self._lock:

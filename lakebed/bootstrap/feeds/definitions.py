@@ -5,18 +5,27 @@ from __future__ import annotations
 from functools import partial
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.custom_sources import installed
+from lakebed.bootstrap.feeds.pipelines import id_of
 from lakebed.bootstrap.feeds.policies import check_policy
+from lakebed.bootstrap.feeds.segments import waits_in_file
+from lakebed.config.custom_sources import CustomFeed
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import DefinedConnection, Feed
+from lakebed.config.feed_sources import PushFeed, SocketFeed
+from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, landing_table_name
 from lakebed.config.policies import Policy
 from lakebed.decoding.engines import decoder_of
 from lakebed.errors import InvalidError, TableMissingError
-from lakebed.feeds.apply_definitions import ApplyDefinitions
+from lakebed.feeds.apply_definitions import ApplyDefinitions, KnownInTable
 from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.lifecycle import FeedLifecycle
+from lakebed.feeds.operating.flush_feed import FlushFeed
+from lakebed.feeds.operating.position_admin import newest_state
+from lakebed.model.feeds.definitions import DefinitionKind
 from lakebed.model.names import table_name
 from lakebed.model.predicates.language import checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
+from lakebed.statestore.table_state.feed_records import connection_of
 
 
 def apply_definitions(app: App) -> ApplyDefinitions:
@@ -25,6 +34,8 @@ def apply_definitions(app: App) -> ApplyDefinitions:
         registry=app.feeds.definitions,
         new_id=lambda: f"{app.rng.getrandbits(128):032x}",
         check_connection=partial(_check_connection, app),
+        check_feed=_check_feed,
+        ask_table=partial(_known_in_table, app),
     )
 
 
@@ -36,6 +47,55 @@ def drop_definitions(app: App) -> DropDefinitions:
 def feed_lifecycle(app: App) -> FeedLifecycle:
     """Return what starts and stops feeds."""
     return FeedLifecycle(app.feeds.definitions)
+
+
+def flush_feed(app: App) -> FlushFeed:
+    """Return what lets workers commit what they hold of a feed."""
+    return FlushFeed(app.feeds.definitions, app.feeds.leases, app.clock)
+
+
+def _known_in_table(
+    app: App, kind: DefinitionKind, name: str, file: FeedFile
+) -> KnownInTable | None:
+    """Return how a table knows a feed that lands, or a connection, that was run from a file.
+
+    Raises:
+        InvalidError: it cannot go on there.
+    """
+    is_pushed = kind == "feed" and isinstance(file.feeds[name].source, PushFeed | SocketFeed)
+    if is_pushed and waits_in_file(app, name):
+        raise _pushed_before(name)
+    try:
+        match kind:
+            case "feed":
+                table = app.catalog.find(landing_table_name(name))
+            case "connection":
+                table = app.catalog.find(table_name(file.connections[name].table))
+            case "policy":
+                return None
+    except TableMissingError:
+        return None
+    id_ = id_of("", kind.encode(), name, table)
+    with newest_state(table) as state:
+        known = connection_of(state, id_)
+    if known is not None and is_pushed:
+        raise _pushed_before(name)
+    return None if known is None else KnownInTable(id_, known.version)
+
+
+def _pushed_before(feed: str) -> InvalidError:
+    return InvalidError(
+        "records were pushed into it while a file defined it: what waits would be lost",
+        at=at_of("feed", feed),
+        hint="give it another name, and end the receivers that run it from the file",
+    )
+
+
+def _check_feed(feed: Feed) -> None:
+    """Check that the adaptor of a feed's source is installed here. Raises: InvalidError: it is not,
+    with the nearest."""
+    if isinstance(feed.source, CustomFeed):
+        installed(feed.source, at_of("feed", feed.name, "source"))
 
 
 def _check_connection(app: App, connection: DefinedConnection, feed: Feed, policy: Policy) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
+import msgspec
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
-from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
+from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import (
     DefinedConnection,
@@ -236,7 +238,7 @@ def pipeline_from(
     open_quarantine = partial(quarantine_of, app, definition.feed.name)
     rounds = CommitRound(
         stage=stage,
-        make_rows=decoding_of(definition, to_table.id, table.schema),
+        make_rows=decoding_of(app, definition, to_table.id, table.schema),
         clock=app.clock,
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
         errors_fraction_max=policy.errors_fraction_max,
@@ -271,7 +273,7 @@ def congestion_rules(policy: Policy) -> CongestionRules:
 
 
 def decoding_of(
-    definition: ConnectionDefinition, id_: ConnectionId, schema: Schema
+    app: App, definition: ConnectionDefinition, id_: ConnectionId, schema: Schema
 ) -> DecodeRecords:
     """Return what makes rows for a connection. Raises: InvalidError: it does not fit its table."""
     connection, feed, policy = definition.connection, definition.feed, definition.policy
@@ -280,13 +282,8 @@ def decoding_of(
         hint = f'say how its records are read: [feed.{feed.name}] decoder = {{ format = "json" }}'
         raise InvalidError("a connection of a feed without a decoder", at=at, hint=hint)
     settings = decoder_settings_of(feed.decoder, at=at_of("feed", feed.name, "decoder"))
-    said = {
-        name: getattr(connection, name)
-        for name in ("columns", "rest", "lineage", "meta")
-        if getattr(connection, name)
-    }
-    said |= {"nulls": policy.nulls, "unknown": policy.schema_column}
-    columns = columns_of(said, at=at)
+    columns = connection.columns_settings(policy)
+    columns = msgspec.structs.replace(columns, feed=_named_for_keys(app, feed))
     decoder = decoder_of(settings, columns, schema, version=definition.version, at=at)
     rules = RecordRules(
         on_error=policy.on_record_error,
@@ -298,6 +295,16 @@ def decoding_of(
         drops_equal=policy.dedupe == "adjacent",
     )
     return DecodeRecords(FeedConnection(id_, definition.version), schema, decoder, rules)
+
+
+def _named_for_keys(app: App, feed: Feed) -> str:
+    """Return what ids of a feed's records are made of, beside source split and position: its name,
+    and where positions count what was landed, the landing table."""
+    if feed.source.is_ordered:
+        return feed.name
+    with suppress(TableMissingError):
+        return f"{feed.name}/{app.catalog.find(landing_table_name(feed.name)).id}"
+    return feed.name
 
 
 def _windows_of(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,9 +12,11 @@ import pyarrow as pa
 
 from lakebed.backends.kafka import KafkaCredentials, KafkaRecordSource, KafkaSettings
 from lakebed.backends.local.file_tail import FileTail
+from lakebed.bootstrap.feeds.custom_sources import custom_source
 from lakebed.config import feed_sources as said
+from lakebed.config.custom_sources import CustomFeed
 from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
-from lakebed.errors import InvalidError, did_you_mean
+from lakebed.errors import InvalidError
 from lakebed.landing.push.segment_source import SegmentSource
 from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.ports.clock import Clock
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
 
 AnySource = RecordSource[pa.RecordBatch]
-GROUP = "lakebed.sources"
-"""Of entry points: the name of a kind, and a factory that takes the settings."""
-
 NAMES_SETTLE_SECONDS = 60.0
 """How much later an object may appear than one whose name comes behind its own."""
 
@@ -73,25 +71,12 @@ def record_source(source: said.Source, parts: SourceParts) -> AnySource:
             queue=source.sqs, receivers=source.receivers, hidden_seconds=source.hidden_seconds
         )
         return SqsRecordSource(parts.clients(), settings)
+    if isinstance(source, CustomFeed):
+        return custom_source(source, parts.secrets)
     if parts.segments is None:
         hint = "read its landing table"
         raise InvalidError("what is pushed is landed first", kind=source.kind, hint=hint)
     return SegmentSource(parts.segments, clock=parts.clock, is_taken=parts.is_taken)
-
-
-def custom_source(kind: str, settings: Mapping[str, object]) -> AnySource:
-    """Return a source of an adaptor that is installed: an entry point of the group
-    `lakebed.sources`, which names a function of the settings.
-
-    Raises:
-        InvalidError: none has that name, or it refuses the settings.
-    """
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if kind not in found:
-        hint = did_you_mean(kind, found, what="source")
-        raise InvalidError("no such source is installed", kind=kind, hint=hint)
-    source: AnySource = found[kind].load()(settings)
-    return source
 
 
 def local_objects(folder: Path, settings: ObjectSettings, parts: SourceParts) -> AnySource:

@@ -25,6 +25,7 @@ from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import FeedWorker, WantedPipeline
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
+from lakebed.model.feeds.flushes import Flushes
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import WorkerId
 
@@ -103,13 +104,20 @@ def workers_of(policy: Policy) -> WorkersAsked:
 def _wanted(app: App, only: Collection[str], share: Share) -> list[WantedPipeline[pa.RecordBatch]]:
     """Return what is to run, as the registry says now."""
     feeds, connections = running_definitions(read_definitions(app.feeds.definitions), only)
+    flushes = app.feeds.definitions.flushes()
     landed = [
-        _pipeline("feed", one.feed.name, one, partial(landed_feed, app, one, share))
+        _pipeline("feed", one.feed.name, one, partial(landed_feed, app, one, share), flushes)
         for one in feeds
         if one.failed is None and is_landed(one, connections)
     ]
     connected = [
-        _pipeline("connection", one.connection.name, one, partial(connected_feed, app, one, share))
+        _pipeline(
+            "connection",
+            one.connection.name,
+            one,
+            partial(connected_feed, app, one, share),
+            flushes,
+        )
         for one in connections
         if one.failed is None
     ]
@@ -121,6 +129,7 @@ def _pipeline(
     name: str,
     definition: FeedDefinition | ConnectionDefinition,
     open_: Callable[[], Pipeline[pa.RecordBatch]],
+    flushes: Flushes,
 ) -> WantedPipeline[pa.RecordBatch]:
     policy = definition.policy
     return WantedPipeline(
@@ -130,6 +139,7 @@ def _pipeline(
         restarts=restarts_of(policy),
         statistics_seconds=policy.statistics_seconds,
         workers=workers_of(policy),
+        flush=flushes.of(definition.feed.name),
         open=open_,
     )
 

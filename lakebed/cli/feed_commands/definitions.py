@@ -205,6 +205,7 @@ def _planned_lines(one: PlannedChange, words: dict[str, str]) -> list[str]:
         lines += [f"  {c.path}: {_shown(c.before)} -> {_shown(c.after)}" for c in one.fields]
     if one.action == "create":
         lines[0] += f", {counted(len(one.fields), 'setting')}"
+        lines[0] += ", goes on where its file was taken to" if one.goes_on else ""
     return lines
 
 

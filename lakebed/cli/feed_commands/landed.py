@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, aligned, counted, pass_session, time_text
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lakebed.landing.find_record import RecordInTable
+
 EXIT_FINDINGS = 2
 
 
-@click.command(cls=Command, examples="lakebed feed where orders orders.eu/3 90017")
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed feed where orders orders.eu/3 90017
+    lakebed feed where orders orders.eu/3 90017 --json
+    """,
+)
 @click.argument("feed")
 @click.argument("source_split", metavar="SPLIT")
 @click.argument("position", type=click.IntRange(0))
 @pass_session
 def where(session: Session, feed: str, source_split: str, position: int) -> None:
-    """Show which log entry of FEED's landing table took a position, as far back as the log goes.
+    """Show what became of the record of FEED at a position: log entries, files and row groups.
 
-    There are several after an operator moved a position back.
+    In the landing table, and in the table of each connection: the entry that took the position, as
+    far back as the log goes (several after an operator moved a position back, or a replay), and
+    the files that hold its rows now, also after compaction. Rows of a connection are found where
+    they say which record they are of: `lineage = true`.
     """
     from lakebed.feed import FeedDefinitions
 
     with session.open() as lake:
-        found = FeedDefinitions(lake).where_landed(feed, source_split, position)
-    rows = [
-        (str(t.number), time_text(t.at), str(t.begin), str(t.end), "gap" if t.is_gap else t.stored)
-        for t in found
-    ]
-    headings = ("ENTRY", "AT", "FROM", "TO", "ROWS")
-    text = aligned(headings, [[*map(str, row)] for row in rows], empty="no entry took it")
-    session.give(msgspec.to_builtins(found), text)
+        found = FeedDefinitions(lake).where(feed, source_split, position)
+    rows = [row for one in found for row in _found_rows(one)]
+    headings = ("TABLE", "ENTRY", "AT", "FROM", "TO", "ROWS", "FILE", "ROW GROUP")
+    session.give(msgspec.to_builtins(found), aligned(headings, rows, empty="no entry took it"))
+
+
+def _found_rows(found: RecordInTable) -> Iterator[tuple[str, ...]]:
+    name = f"{found.connection}: {found.table}" if found.connection else found.table
+    for one in found.entries:
+        stored = "gap" if one.is_gap else str(one.stored)
+        at = time_text(one.at)
+        yield name, str(one.number), at, str(one.begin), str(one.end), stored, "", ""
+    for file in found.files:
+        yield name, "", "", "", "", str(file.rows), file.path, str(file.row_group)
+    if found.entries and not found.has_lineage:
+        yield name, "", "", "", "", "", "not known: no lineage", ""
 
 
 @click.command(cls=Command, examples="lakebed feed verify orders")

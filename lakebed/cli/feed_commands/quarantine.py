@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 import msgspec
 
 from lakebed.cli.feed_commands.failures import ShownFailures
+from lakebed.cli.feed_commands.payloads import escaped, payload_json, payload_text
 from lakebed.cli.feed_commands.texts import feed_text
 from lakebed.cli.program import (
     CommandGroup,
@@ -28,9 +28,6 @@ from lakebed.cli.work import stop_signals
 if TYPE_CHECKING:
     from lakebed.feeds.run_feeds import FeedDone
     from lakebed.landing.quarantine_listing import QuarantinedRecord
-
-SHOWN_MAX = 200
-"""Characters of a value in a line for people."""
 
 
 @click.group(
@@ -160,32 +157,12 @@ def _as_json(one: QuarantinedRecord, *, values: bool) -> dict[str, Any]:
     for name in ("value", "key"):
         payload = shown.pop(name)
         if values:
-            shown |= _payload(name, payload)
+            shown |= payload_json(name, payload)
     return shown
-
-
-def _payload(name: str, payload: bytes | None) -> dict[str, str | None]:
-    try:
-        return {name: None if payload is None else payload.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(payload or b"").decode()}
 
 
 def _cells(one: QuarantinedRecord, *, values: bool) -> tuple[str, ...]:
     at = "" if one.time is None else time_text(one.time)
     texts = (one.connection, one.source_split, str(one.position), one.verdict, at, one.detail or "")
-    cells = tuple(map(_shown, texts))
-    return (*cells, _value_text(one.value)) if values else cells
-
-
-def _value_text(value: bytes | None) -> str:
-    if value is None:
-        return "none"
-    ((name, text),) = _payload("value", value[: 4 * SHOWN_MAX]).items()
-    text = _shown(text or "")[:SHOWN_MAX]
-    return text if name == "value" else f"base64 {text}"
-
-
-def _shown(text: str) -> str:
-    """Return a text in one line, with all escaped that a terminal may obey."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    cells = tuple(map(escaped, texts))
+    return (*cells, payload_text(one.value)) if values else cells

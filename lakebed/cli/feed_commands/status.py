@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from lakebed.cli.feed_commands.segments import waiting_text
 from lakebed.cli.program import Command, Session, aligned, counted, pass_session, time_text
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def status(session: Session, name: str | None, *, listen: float) -> None:
     Counts are those of the table, since the beginning. WORKERS, SPLITS, BEHIND, LAG (seconds
     that the oldest record waits for its commit) and WAITING (bytes read and not committed) come
     from workers that live: those that beat while it listens.
-    BAD records are in the quarantine, or were skipped.
+    BAD records are in the quarantine, or were skipped. Of what was pushed and waits to be landed a
+    line says how much that is.
     """
     from lakebed.feed import FeedDefinitions
 
@@ -51,7 +53,8 @@ def status(session: Session, name: str | None, *, listen: float) -> None:
         found = FeedDefinitions(lake).status(name, listen_seconds=listen)
     rows = [row for one in found.feeds for row in _rows(one)]
     table = aligned(_HEADINGS, rows, empty="no feed yet: `lakebed feed apply FILE`")
-    session.give(msgspec.to_builtins(found), f"{table}\n{_workers_text(found)}")
+    lines = [table, *_pushed_lines(found), _workers_text(found)]
+    session.give(msgspec.to_builtins(found), "\n".join(lines))
 
 
 def _rows(of: FeedStatus) -> Iterator[tuple[str, ...]]:
@@ -76,6 +79,13 @@ def _rows(of: FeedStatus) -> Iterator[tuple[str, ...]]:
             "-" if taken.watermark is None else time_text(taken.watermark),
             why if why.isprintable() else ascii(why),
         )
+
+
+def _pushed_lines(found: FeedsStatus) -> Iterator[str]:
+    for one in found.feeds:
+        pushed = one.pushed
+        if pushed is not None and pushed.count:
+            yield f"{one.standing.feed}: {waiting_text(pushed)}"
 
 
 def _workers_text(found: FeedsStatus) -> str:

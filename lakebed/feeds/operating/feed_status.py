@@ -12,6 +12,7 @@ from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.feeds.operating.worker_reports import HeardWorker, WorkFigures, work_on
 from lakebed.feeds.pacing.elasticity import needed_workers
+from lakebed.landing.push.waiting_segments import WaitingSegments
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
@@ -76,11 +77,14 @@ class FeedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How a feed does.
 
     version: of the newest of its definitions.
+    pushed: what waits to be landed of what was pushed into it; None: nothing is pushed into it, or
+        the store does not say.
     """
 
     standing: FeedStanding
     version: int
     pipes: tuple[PipeStatus, ...]
+    pushed: WaitingSegments | None = None
 
 
 class FeedsStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,15 +103,20 @@ def feeds_status(
     known: KnownDefinitions,
     pipes: Mapping[str, Sequence[Pipe]],
     workers: Sequence[HeardWorker],
+    pushed: Mapping[str, WaitingSegments],
 ) -> FeedsStatus:
-    """Return how feeds do, by name. pipes: of each feed that is asked for. A table that cannot be
-    asked hides nothing of the others."""
+    """Return how feeds do, by name. A table that cannot be asked hides nothing of the others.
+
+    pipes: of each feed that is asked for.
+    pushed: what waits of what was pushed into a feed.
+    """
     return FeedsStatus(
         feeds=tuple(
             FeedStatus(
                 standing=standing_of(known, name),
                 version=known.feed(name).version,
                 pipes=tuple(_status(pipe, workers) for pipe in of_feed),
+                pushed=pushed.get(name),
             )
             for name, of_feed in sorted(pipes.items())
         ),

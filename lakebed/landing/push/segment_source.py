@@ -162,7 +162,7 @@ class SegmentReader:
             return None
         batches = []
         for name, segment in found:
-            batches.append(_batch(segment, self._position))
+            batches.append(records_in(segment, self._position))
             self._position += batches[-1].num_rows
             self._given[name] = self._position
         return Records(
@@ -236,7 +236,7 @@ def _of_lengths(body: bytes) -> pa.BinaryArray:
     return pa.BinaryArray.from_buffers(pa.binary(), len(ends) - 1, buffers)
 
 
-def _batch(segment: Segment, begin: int) -> pa.RecordBatch:
+def records_in(segment: Segment, begin: int) -> pa.RecordBatch:
     """Return a segment's records, each with the time when the segment came."""
     body = segment.body
     if segment.framing == "whole":

@@ -13,7 +13,12 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.landing.push.segments import Segment, decode_segment, encode_segment
+from lakebed.landing.push.segments import (
+    HEAD_BYTES,
+    Segment,
+    decode_segment,
+    encode_segment,
+)
 from lakebed.model.names import ConnectionId
 from lakebed.model.paths import SegmentName, segment_of, segment_path, segments_prefix
 from lakebed.ports.object_store import ObjectStore
@@ -81,6 +86,15 @@ class SegmentStore:
                 raise CorruptError("a segment has another's name", path=path, hint=hint)
             found.append(segment)
         return found
+
+    def heads(self, names: Sequence[SegmentName]) -> list[bytes]:
+        """Return the first bytes of several segments.
+
+        Raises:
+            ObjectMissingError: one of them is not there. UnavailableError: ask again.
+        """
+        wanted = [(self._path(name), [(0, min(HEAD_BYTES, name.size))]) for name in names]
+        return [head for (head,) in self._objects.read_many(wanted)]
 
     def names(self, limit: int, prefix: bytes = b"") -> Iterator[SegmentName]:
         """Yield segments whose items begin with some bytes, at most `limit`. The listing may lag:

@@ -22,6 +22,8 @@ KEY_BYTES = 8
 """Of an item of a request with a key: so many of the key's digest; the others are of the body's."""
 
 LENGTH_BYTES = 4
+HEAD_BYTES = 96
+"""Of a segment: more than comes before the body."""
 
 Framing = Literal["lines", "lengths", "whole"]
 """How a body is cut: each line is a record, the last one also without a line feed; or each record
@@ -61,6 +63,9 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
 class _Form(msgspec.Struct, frozen=True, array_like=True):
     form: int
 
+
+_INTEGERS = {b"\xcc": 1, b"\xcd": 2, b"\xce": 4, b"\xcf": 8}
+"""Bytes of unsigned integers, by how msgpack marks them."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Stored).decode
@@ -136,6 +141,17 @@ def decode_segment(encoded: bytes, path: str) -> Segment:
     except msgspec.MsgspecError as error:
         raise CorruptError("a segment cannot be read", path=path, problem=error) from None
     return Segment(s.item, s.framing, Micros(s.received), s.body)
+
+
+def received_in(head: bytes) -> Micros | None:
+    """Return when a segment came, by its first bytes alone, which are not proven by its digest.
+    None: they do not say."""
+    at = len(MAGIC) + DIGEST_BYTES + len(b"\x95\x01\xc4\x10") + ITEM_BYTES
+    at += 1 + (int.from_bytes(head[at : at + 1]) & 0x1F)  # its framing: a short text
+    size = _INTEGERS.get(head[at : at + 1])
+    if size is None or len(head) <= at + size or not head.startswith(MAGIC):
+        return None
+    return Micros(int.from_bytes(head[at + 1 : at + 1 + size]))
 
 
 def _digest(size: int, *parts: bytes) -> bytes:

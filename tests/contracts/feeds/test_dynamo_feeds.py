@@ -213,3 +213,16 @@ def test_a_secret_that_may_not_be_read_names_the_permission_and_nothing_else(
                 secrets.read("kafka")
             if error is DeniedError:
                 assert "secretsmanager:GetSecretValue" in str(raised.value)
+
+
+@FAULTS
+def test_a_wish_to_flush_that_meets_bad_luck_is_one_wish(
+    both: Both, proxy: FaultyProxy, fault: str | Answer
+) -> None:
+    meets(proxy, fault, fault)
+    assert both.registry.want_flush("orders", 0) == 1
+    assert both.registry.flushes().by_feed == {"orders": 1}
+    meets(proxy, fault)
+    with pytest.raises(DefinitionChangedError):
+        both.registry.want_flush("orders", 0)
+    assert both.registry.number() == 1, "definitions only are counted"

@@ -18,6 +18,7 @@ from lakebed.model.feeds.definitions import (
     NamedDefinition,
     Put,
 )
+from lakebed.model.feeds.flushes import FEEDS_MAX, Flushes
 from lakebed.ports.feed_registry import FeedRegistry
 from tests.contracts.conftest import Definitions
 
@@ -278,3 +279,26 @@ def test_of_those_who_race_to_change_each_version_is_given_once(definitions: Def
     versions = sorted(version for version, _ in given)
     assert versions == list(range(2, len(versions) + 2))
     assert entry(definitions()).definition.body == dict(given)[versions[-1]]
+
+
+def test_wishes_to_flush_are_numbered_by_compare_and_set(definitions: Definitions) -> None:
+    assert definitions().flushes() == Flushes()
+    assert definitions().want_flush("orders", 0) == 1
+    assert definitions().want_flush("other-1", 1) == 2
+    for number in (0, 1, 3):
+        with pytest.raises(DefinitionChangedError):
+            definitions().want_flush("orders", number)
+    found = definitions().flushes()
+    assert (found.number, found.of("orders"), found.of("other-1"), found.of("x")) == (2, 1, 2, 0)
+    assert definitions().want_flush("orders", 2) == 3
+    assert definitions().flushes().by_feed == {"orders": 3, "other-1": 2}
+    assert definitions().number() == 0, "definitions only are counted"
+    assert definitions().list("feed") == []
+
+
+def test_of_many_wishes_the_last_are_kept(view: FeedRegistry) -> None:
+    for number in range(FEEDS_MAX + 3):
+        view.want_flush(f"feed-{number}", number)
+    found = view.flushes()
+    assert (found.number, len(found.by_feed)) == (FEEDS_MAX + 3, FEEDS_MAX)
+    assert (found.of("feed-2"), found.of("feed-3")) == (0, 4)

@@ -75,6 +75,7 @@ def test_other_writes_meet_the_same_luck() -> None:
         lambda: small.leases.release("a", ANN, number),
         lambda: small.leases.leave(ANN),
         lambda: small.registry.want("feed", "orders", "running", 1),
+        lambda: small.registry.want_flush("orders", 0),
         lambda: small.registry.note_failure("feed", "orders", FeedFailure("x", "y", 1)),
         lambda: small.registry.drop("feed", "orders", 1),
         lambda: small.registry.change([]),

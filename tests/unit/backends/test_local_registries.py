@@ -172,3 +172,27 @@ def test_what_is_no_plain_file_is_no_secret(tmp_path: Path, make: Callable[[Path
 def test_a_missing_secret_says_where_to_write_it(tmp_path: Path) -> None:
     with pytest.raises(SecretMissingError, match="LAKEBED_SECRET_KAFKA_1"):
         FileSecrets(tmp_path / "gone").read("kafka-1")
+
+
+def test_an_older_release_goes_on_with_a_file_that_holds_wishes_to_flush(tmp_path: Path) -> None:
+    """It inserts whole rows by their count of columns, and knows no table of wishes."""
+    registry = SqliteFeedRegistry(tmp_path)
+    registry.put(FEED, 0)
+    columns = ("PRAGMA table_info(definition)", "PRAGMA user_version")
+    with sqlite3.connect(tmp_path / "feeds.sqlite") as connection:
+        before = [connection.execute(text).fetchall() for text in columns]
+    connection.close()
+    registry.want_flush("orders", 0)
+    with sqlite3.connect(tmp_path / "feeds.sqlite") as connection:
+        assert [connection.execute(text).fetchall() for text in columns] == before
+    connection.close()
+    assert SqliteFeedRegistry(tmp_path).flushes().of("orders") == 1
+
+
+def test_wishes_that_were_edited_are_corrupt(tmp_path: Path) -> None:
+    registry = SqliteFeedRegistry(tmp_path)
+    registry.want_flush("orders", 0)
+    registry.close()
+    edited(tmp_path / "feeds.sqlite", "UPDATE flush SET wishes = x'7b7d'")
+    with pytest.raises(CorruptError):
+        registry.flushes()

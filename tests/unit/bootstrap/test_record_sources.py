@@ -1,9 +1,6 @@
 """Definitions become sources: each kind by its backend, with secrets read and shown nowhere."""
 
-import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,11 +12,9 @@ from lakebed.backends.local.secrets import EnvironmentSecrets
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.memory import MemoryObjectStore, VirtualClock
 from lakebed.backends.system import system_random
-from lakebed.bootstrap.feeds import record_sources
 from lakebed.bootstrap.feeds.record_sources import (
     SourceParts,
     amazon_clients,
-    custom_source,
     local_objects,
     record_source,
 )
@@ -121,14 +116,3 @@ def test_files_of_a_folder_are_items(parts: SourceParts, tmp_path: Path) -> None
     records = source.open(split, 0).read(bytes_max=100)
     assert records is not None
     assert len(records.items) == 1
-
-
-def test_an_adaptor_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("adaptor_of_a_test")
-    monkeypatch.setattr(module, "made", lambda settings: FileTail(settings["files"]), raising=False)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    point = EntryPoint("outbox", f"{module.__name__}:made", record_sources.GROUP)
-    monkeypatch.setattr(record_sources, "entry_points", lambda group: [point] if group else [])
-    assert isinstance(custom_source("outbox", {"files": "x"}), FileTail)
-    with pytest.raises(InvalidError, match=r"no such source .*did you mean 'outbox'"):
-        custom_source("outbax", {})

@@ -51,8 +51,8 @@ def test_what_landed_whole_is_verified_and_found_by_its_position(shell: Shell) -
     said = shell.ok("feed", "verify", "access")
     assert said == "access_landing: 2 commits from entry 1 on, all rows are there once\n"
     _, split = position_of(shell)
-    (first,) = shell.json("feed", "where", "access", split, "5")
-    (second,) = shell.json("feed", "where", "access", split, "8")
+    (first,) = shell.json("feed", "where", "access", split, "5")[0]["entries"]
+    (second,) = shell.json("feed", "where", "access", split, "8")[0]["entries"]
     assert (first["begin"], first["end"], first["stored"]) == (0, 8, 2)
     assert (second["begin"], second["end"]) == (8, 14)
     assert second["number"] > first["number"]

@@ -4,7 +4,7 @@ R6)."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,8 +187,39 @@ def test_nothing_is_committed_before_it_is_time(given: Given) -> None:
 def test_a_flush_commits_what_is_held(given: Given) -> None:
     given.source.lines = {"a": b"1\n"}
     given.pipeline.turn()
-    given.pipeline.flush()
+    given.pipeline.flush(3)
+    assert given.pipeline.flushed == 0
     assert given.pipeline.turn().committed is not None
+    assert given.pipeline.flushed == 3
+    given.source.lines["a"] += b"2\n"
+    given.pipeline.turn()
+    assert given.pipeline.turn().committed is None, "what is read since waits"
+
+
+def test_a_flush_is_wanted_until_what_was_held_is_committed(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given.source.lines = {"a": b"1\n"}
+    given.pipeline.turn()
+    given.pipeline.flush(3)
+    with monkeypatch.context() as refused:
+        moved = PositionMovedError("another worker was faster")
+        refused.setattr(TableHead, "commit", _raising(moved))
+        assert given.pipeline.turn().committed is None
+    assert given.pipeline.flushed == 0
+    assert given.pipeline.turn().committed is not None, "it is read again, and committed at once"
+    assert given.pipeline.flushed == 3
+
+
+def test_a_flush_of_records_that_are_gone_is_fulfilled_by_their_gap(given: Given) -> None:
+    given.source.lines = {"a": b"1\n2\n"}
+    given.pipeline = given.another(records_gaps=True)
+    given.pipeline.turn()
+    given.pipeline.flush(3)
+    given.pipeline.forget()
+    given.source.oldest["a"] = 4
+    given.pipeline.turn()
+    assert given.pipeline.flushed == 3
 
 
 def test_the_source_is_told_after_the_commit_and_not_before(
@@ -322,3 +353,10 @@ def test_a_round_says_how_long_its_commit_took(
         given.drain()
     (round_,) = [one for one in caplog.records if one.__dict__.get("event") == FEED_PROGRESSED]
     assert round_.__dict__["facts"]["commit_seconds"] == 2.5
+
+
+def _raising(error: Exception) -> Callable[..., TransactionNumber]:
+    def commit(*_: object) -> TransactionNumber:
+        raise error
+
+    return commit

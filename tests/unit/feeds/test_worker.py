@@ -42,7 +42,7 @@ class FakePipeline:
             table="",
             connection="",
         )
-        self.turns = 0
+        self.turns = self.flushed = 0
         self.is_closed = False
 
     def turn(self, *, is_draining: bool = False) -> Turn:
@@ -57,8 +57,8 @@ class FakePipeline:
     def forget(self) -> None:
         """Nothing is held."""
 
-    def flush(self) -> None:
-        """Nothing is held."""
+    def flush(self, number: int = 0) -> None:
+        self.flushed = number
 
     def close(self) -> None:
         self.is_closed = True
@@ -76,6 +76,7 @@ class Bench:
         self.told: list[tuple[str, FeedFailure]] = []
         self.rules = RestartRules(max=3, seconds_min=1, seconds_max=8)
         self.wanted: Mapping[str, int] = {}
+        self.flush = 0
         self.unreadable: LakebedError | None = None
         self.worker = FeedWorker[Any](
             worker=WorkerId("w"),
@@ -96,6 +97,7 @@ class Bench:
                 name=name,
                 version=version,
                 restarts=self.rules,
+                flush=self.flush,
                 open=lambda name=name: self._open(name),  # type: ignore[misc]  # bound now
             )
             for name, version in self.wanted.items()
@@ -268,3 +270,24 @@ def test_a_worker_that_is_busy_with_one_pipeline_beats_meanwhile_but_not_for_eve
     bench.worker.run(is_over.is_set)
     assert counters[0] == counters[1]
     assert bench.leases.workers() == []
+
+
+def test_a_wish_to_flush_reaches_pipelines_within_five_seconds_and_is_reported(
+    bench: Bench,
+) -> None:
+    bench.flush, bench.wanted = 3, {"a": 1}
+    bench.pass_time(1)
+    assert bench.pipelines["a"][0].flushed == 3, "one that was opened since holds nothing older"
+    for number in (4, 2):  # the registry was restored
+        bench.flush = number
+        bench.pass_time(DEFINITIONS_SECONDS + 0.5)
+        assert bench.pipelines["a"][0].flushed == number
+        assert [one.flushed for one in bench.worker.reports()] == [number]
+
+
+def test_a_wish_is_given_to_a_pipeline_once(bench: Bench) -> None:
+    bench.flush, bench.wanted = 3, {"a": 1}
+    bench.pass_time(1)
+    bench.pipelines["a"][0].flushed = 7
+    bench.pass_time(DEFINITIONS_SECONDS * 2)
+    assert bench.pipelines["a"][0].flushed == 7

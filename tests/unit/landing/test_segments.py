@@ -11,6 +11,7 @@ from lakebed.errors import CorruptError, InvalidError, NewerFormatError, Unavail
 from lakebed.landing.push.segment_source import SPLIT, SegmentReader, SegmentSource
 from lakebed.landing.push.segment_store import SegmentStore
 from lakebed.landing.push.segments import (
+    HEAD_BYTES,
     MAGIC,
     Framing,
     Segment,
@@ -18,6 +19,7 @@ from lakebed.landing.push.segments import (
     decode_segment,
     encode_segment,
     prefix_of_key,
+    received_in,
     record_count,
     segment_of_key,
     segment_without_key,
@@ -229,3 +231,17 @@ def test_what_is_not_named_as_segments_are_is_neither_read_nor_deleted(
 def test_a_source_split_of_another_source_is_refused(world: World) -> None:
     with pytest.raises(InvalidError, match="not a source split of what is pushed"):
         SegmentSource(world.store, clock=world.clock).open(SourceSplit("x", "x"), 0)
+
+
+@pytest.mark.parametrize("framing", ["lines", "lengths", "whole"])
+@pytest.mark.parametrize("received", [0x81, 40_000, 1 << 20, 1_790_000_000_000_000])
+def test_the_head_of_a_segment_says_when_it_came(framing: Framing, received: int) -> None:
+    segment = segment_without_key(7, framing, Micros(received), b"")
+    assert received_in(encode_segment(segment)[:HEAD_BYTES]) == received
+    assert received_in(encode_segment(segment)) == received
+
+
+def test_a_head_that_is_none_says_nothing() -> None:
+    good = encode_segment(segment_without_key(7, "lines", Micros(1 << 50), b"x" * 90))
+    for head in (b"", good[:30], good[:58], b"x" + good[1:], good[:58] + b"\x00" * 30, good[:63]):
+        assert received_in(head[:HEAD_BYTES]) is None

@@ -5,6 +5,8 @@ wanted: of it. body: missing where the definition was dropped. code, reason, fai
 if it has one. change: a random number of the writer, so that it knows its own write when the answer
 was lost. Items stay for ever, so that revisions never go back.
 pk: "feed-number". sk: "number". number: how often definitions were changed. change: as above.
+pk: "feed-number". sk: "flushes". number: of the last wish to flush. feeds: the number of the last
+one, by feed. change: as above. Older releases do not read it.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from lakebed.model.feeds.definitions import (
     check_number,
     has_happened,
 )
+from lakebed.model.feeds.flushes import Flushes, wished_meanwhile
 from lakebed.ports.feed_registry import ENTRIES_MAX
 
 CHANGES_TRIED_MAX = 20
@@ -48,6 +51,7 @@ PARTITIONS: Mapping[DefinitionKind, str] = {
     "policy": "feed-policies",
 }
 _NUMBER: Item = {PARTITION_KEY: {"S": "feed-number"}, SORT_KEY: {"S": "number"}}
+_FLUSHES: Item = {PARTITION_KEY: {"S": "feed-number"}, SORT_KEY: {"S": "flushes"}}
 
 
 class DynamoFeedRegistry:
@@ -137,6 +141,21 @@ class DynamoFeedRegistry:
         if not has_happened(self._find(kind, name), change):
             self._change(change)
 
+    def flushes(self) -> Flushes:
+        """Return which feeds are to commit what they hold."""
+        return _flushes_of(self._items.get(_FLUSHES))
+
+    def want_flush(self, feed: str, expected_number: int) -> int:
+        """Say that a feed is to commit what it holds."""
+        before = self.flushes()
+        new, token = before.after(feed, expected_number), self._token()
+        try:
+            self._items.put(*_flushes_item(before, new, token))
+        except ConditionError:
+            if not self._is_mine(_FLUSHES, token):
+                raise wished_meanwhile(feed, before.number) from None
+        return new.number
+
     def _change(self, change: Want | NoteFailure) -> StoredDefinition:
         for _ in range(CHANGES_TRIED_MAX):
             before = self._find(*change.key)
@@ -222,3 +241,22 @@ def _stored(item: Item) -> StoredDefinition:
 
 def _number_of(item: Item) -> int:
     return int(item["number"]["N"]) if item else 0
+
+
+def _flushes_of(item: Item) -> Flushes:
+    by_feed = {name: int(number["N"]) for name, number in item.get("feeds", {"M": {}})["M"].items()}
+    return Flushes(_number_of(item), by_feed)
+
+
+def _flushes_item(before: Flushes, new: Flushes, token: str) -> tuple[Item, WriteCondition]:
+    feeds = {name: {"N": str(number)} for name, number in new.by_feed.items()}
+    item = {
+        **_FLUSHES,
+        "number": {"N": str(new.number)},
+        "feeds": {"M": feeds},
+        "change": {"S": token},
+    }
+    seen = WriteCondition(
+        "#number = :seen", {":seen": {"N": str(before.number)}}, {"#number": "number"}
+    )
+    return item, seen if before.number else WriteCondition(IS_NEW)

@@ -1,0 +1,144 @@
+"""A feed that was run from a file and is applied later goes on there: no record is taken twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lakebed
+from lakebed.bootstrap.feeds.receivers import receiver_of
+from lakebed.errors import InvalidError
+from lakebed.landing.push.receiver import RequestHead
+
+TEXT = """
+[feed.hits]
+source = {{ {source} }}
+decoder = {{ format = "json" }}
+version = {version}
+{landing}
+[connection.all]
+feed = "hits"
+table = "hits"
+policy = "FaultTolerant"
+"""
+
+
+class Lake:
+    """A feed of files, run from its file or by the lake's definitions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lake = lakebed.connect(folder / "lake", create=True)
+        self.feeds = lakebed.FeedDefinitions(self.lake)
+        schema = lakebed.schema_of(row_keys={"n": "int64"}, values={})
+        self.lake.create_table("hits", schema)
+        self.source = f'files = "{folder}/*.log"'
+        self.landing, self.version = "", 1
+
+    @property
+    def text(self) -> str:
+        return TEXT.format(source=self.source, landing=self.landing, version=self.version)
+
+    def write(self, *numbers: int) -> None:
+        with (self.folder / "a.log").open("a") as file:
+            file.writelines(f'{{"n":{n}}}\n' for n in numbers)
+
+    def run_file(self) -> None:
+        assert not [one.code for one in lakebed.Feeds(self.lake, self.text).run() if one.code]
+
+    def apply(self) -> dict[str, bool]:
+        plan = self.feeds.apply(self.text)
+        if self.feeds.standing("hits").standing == "stopped":
+            self.feeds.start("hits")
+        return {f"{one.kind}.{one.name}": one.goes_on for one in plan}
+
+    def run(self) -> None:
+        assert not [one.code for one in lakebed.Feeds(self.lake).run() if one.code]
+
+    def counts(self, table: str = "hits") -> Counter[object]:
+        rows = self.lake.table(table).query().read_all().to_pylist()
+        return Counter(row.get("n", row.get("position")) for row in rows)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    given = Lake(tmp_path)
+    yield given
+    given.lake.close()
+
+
+@pytest.mark.parametrize("landing", ["", "landing = true"])
+def test_it_goes_on_where_its_file_was_taken_to(lake: Lake, landing: str) -> None:
+    lake.landing = landing
+    lake.write(1, 2)
+    lake.run_file()
+    lake.write(3)
+    plan = lakebed.FeedDefinitions(lake.lake).apply(lake.text, dry_run=True)
+    assert [one.goes_on for one in plan] == [bool(landing), True]
+    assert lake.apply() == {"feed.hits": bool(landing), "connection.all": True}
+    lake.run()
+    lake.write(4)
+    lake.run()
+    assert lake.counts() == {1: 1, 2: 1, 3: 1, 4: 1}
+    if landing:
+        assert set(lake.counts("hits_landing").values()) == {1}
+        assert lake.feeds.verify_landing("hits").findings == ()
+    assert not any(lake.apply().values()), "what the lake defines is kept"
+
+
+def test_its_versions_rise_above_that_of_the_file(lake: Lake) -> None:
+    """A worker that still runs the file is refused then, and stops."""
+    lake.version = 41
+    lake.write(1)
+    lake.run_file()
+    old = lakebed.Feeds(lake.lake, lake.text)
+    lake.apply()
+    assert {one.version for one in lake.feeds.describe("hits")[1]} == {42}
+    lake.write(2)
+    lake.run()
+    lake.write(3)
+    assert [one.code for one in old.run()] == ["definition-moved"]
+    lake.run()
+    assert lake.counts() == {1: 1, 2: 1, 3: 1}
+
+
+def test_one_that_was_never_run_from_a_file_begins_where_feeds_begin(lake: Lake) -> None:
+    lake.write(1)
+    assert lake.apply() == {"feed.hits": False, "connection.all": False}
+    lake.run()
+    lake.feeds.stop("hits")
+    lake.feeds.drop("hits", cascade=True)
+    assert not any(lake.apply().values()), "ids of definitions are never used again"
+    lake.run()
+    assert lake.counts() == {1: 2}
+
+
+def test_the_bad_records_of_the_file_are_replayed(lake: Lake) -> None:
+    with (lake.folder / "a.log").open("a") as file:
+        file.write('{"m":1}\n')
+    lake.run_file()
+    lake.apply()
+    (bad,) = lake.feeds.quarantined("hits")
+    assert bad.connection == "all"
+    (done,) = lake.feeds.replay("hits")
+    assert (done.tally.read, done.tally.quarantined) == (1, 1)
+
+
+@pytest.mark.parametrize("is_landed", [True, False])
+def test_what_was_pushed_does_not_go_on_and_is_refused(lake: Lake, *, is_landed: bool) -> None:
+    """Receivers of the file put into another folder: what waits there would never be landed."""
+    lake.source = "push = true"
+    receiver, _ = receiver_of(lake.lake._app, "hits", lake.text)
+    length = ("content-length", "7")
+    head = RequestHead("POST", "/hits", [("content-type", "application/json"), length])
+    assert receiver.respond(head, lambda _: b'{"n":1}').status == 200
+    if is_landed:
+        lake.run_file()
+    for dry_run in (True, False):
+        with pytest.raises(InvalidError, match="pushed into it while a file defined it") as raised:
+            lake.feeds.apply(lake.text, dry_run=dry_run)
+    assert "another name" in str(raised.value.hint)
+    assert lake.feeds.feeds() == []
