@@ -11,23 +11,26 @@ import msgspec
 
 from lakebed.backends.aws.feeds.url_requests import UrlRequest, request_of, response_of
 from lakebed.bootstrap.feeds.pushed_feeds import landed_items, pushed_segments, rules_of
-from lakebed.bootstrap.functions.table_names import catalog_over
 from lakebed.bootstrap.functions.table_stores import amazon_clients, amazon_table_stores
 from lakebed.config.environments import TableFunctionEnvironment, environment_of
 from lakebed.config.feed_sources import PushFeed
 from lakebed.config.feeds import landing_table_name
-from lakebed.errors import LakebedError, TableMissingError
+from lakebed.errors import LakebedError
 from lakebed.feeds.known_definitions import FeedDefinition, KnownDefinitions, read_definitions
 from lakebed.landing.push.receiver import Answer, Receiver, failed_answer
 from lakebed.model.feeds.positions import connection_id
+from lakebed.model.names import TableName
 from lakebed.ports.clock import Clock
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.statestore.open_table import OpenTable
 
 BODY_BYTES_MAX = 4 << 20
 """Lambda takes 6 MB, of which a body that it does not take for text needs a third more than it
 has bytes."""
+
+FindTable = Callable[[TableName], OpenTable | None]
 
 _NOT_HERE = Answer(
     404,
@@ -55,14 +58,14 @@ class PushedFeeds:
     """Answers senders of every feed that is pushed into, as its own receiver does.
 
     definitions: of the lake. They are read again when they have changed.
-    find_table: by its name.
+    find_table: returns the table of a name; None: there is none.
     """
 
     def __init__(
         self,
         definitions: FeedRegistry,
         objects: ObjectStore,
-        find_table: Callable[[str], OpenTable],
+        find_table: FindTable,
         *,
         clock: Clock,
         rng: random.Random,
@@ -137,14 +140,21 @@ class PushedFeeds:
     def _items_of(self, definition: FeedDefinition, prefix: bytes) -> Sequence[bytes]:
         """Return items of the landing table that there is now. None before the first worker has
         made it."""
-        try:
-            table = self._find_table(landing_table_name(definition.feed.name))
-        except TableMissingError:
-            return []
-        return landed_items(table, connection_id(definition.id), prefix)
+        table = self._find_table(landing_table_name(definition.feed.name))
+        return [] if table is None else landed_items(table, connection_id(definition.id), prefix)
 
 
 App = PushedFeeds
+
+
+def find_in(registry: TableRegistry, opened: Callable[[TableEntry], OpenTable]) -> FindTable:
+    """Return what finds tables in a registry, and asks it for nothing else. opened: opens one."""
+
+    def find(name: TableName) -> OpenTable | None:
+        entry = registry.find(name)
+        return None if entry is None else opened(entry)
+
+    return find
 
 
 def pushed_feeds() -> App:
@@ -157,7 +167,7 @@ def pushed_feeds() -> App:
     return PushedFeeds(
         DynamoFeedRegistry(clients, environment.registry_table, rng=stores.rng),
         stores.objects,
-        catalog_over(stores).find,
+        find_in(stores.registry, stores.opened),
         clock=stores.clock,
         rng=stores.rng,
     )

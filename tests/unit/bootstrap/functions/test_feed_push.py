@@ -11,7 +11,7 @@ import pytest
 
 import lakebed
 from lakebed.bootstrap.feeds.receivers import receiver_of
-from lakebed.bootstrap.functions.feed_push import BODY_BYTES_MAX, PushedFeeds
+from lakebed.bootstrap.functions.feed_push import BODY_BYTES_MAX, PushedFeeds, find_in
 from lakebed.errors import InvalidError, NewerFormatError, UnavailableError
 from lakebed.landing.push.receiver import RequestHead
 
@@ -72,7 +72,7 @@ class World:
         self.function = PushedFeeds(
             self.app.feeds.definitions,
             self.app.objects,
-            self.app.catalog.find,
+            find_in(self.app.registry, self.app.catalog.opened),
             clock=self.app.clock,
             rng=self.app.rng,
         )
