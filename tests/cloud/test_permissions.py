@@ -61,7 +61,6 @@ UNSEEN = (
     Unseen("bulk-import-J", "s3:ListBucket", "-assets-", "EMR Serverless fetches what Spark runs"),
     Unseen("bulk-import-Start", "s3:DeleteObject", "", "a run that the platform refuses"),
     Unseen("feeds-TasksRole", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
-    Unseen("feed-push-", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
     Unseen("committer-", "dynamodb:Query", "registry", "an entry that not all lakes allow"),
 )
 

@@ -17,6 +17,8 @@ from botocore.credentials import Credentials
 from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.feeds.test_feeds import Operator
 from tests.cloud.instance import INSTANCE, RunningInstance
+from tests.cloud.test_rare_entries import bodies, texts
+from tests.cloud.users import stop_tasks
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("no_tasks_left")]
 
@@ -191,3 +193,27 @@ def test_what_cannot_be_pushed_is_refused_as_by_any_receiver(
     assert sender.push(range(0), body=b"x" * (4 << 20)).status == 200
     assert sender.push(range(3), content_type="text/plain; charset=utf-8").status == 200
     assert len(segments(feeds.instance)) == 2
+
+
+@pytest.mark.slow
+def test_a_key_is_known_by_who_meets_a_landing_table_again_whose_log_was_emptied(
+    feeds: Operator, sender: Sender
+) -> None:
+    """What the table knows comes from a snapshot then, and from entries beside the log."""
+    assert sender.push(range(5), "a").status == 200
+    assert feeds.tick() == 1
+    feeds.until("they are rows", lambda: len(feeds.ids("pushed")) == 5)
+    feeds.until("nothing waits", lambda: not segments(feeds.instance))
+    stop_tasks(feeds.instance)
+    assert sender.push(range(5), "a").status == 200, "the function has met the table"
+    with feeds.instance.lake() as lake:
+        table = lake.table("pushed_landing")
+        for seed in (1, 2, 3):
+            table.clear(split_points=texts(1_700, 1_000, seed=seed))
+            feeds.cloud.fire(f"lakebed-{INSTANCE}-snapshots")
+        table.clear(split_points=texts(1_700, 1_000, seed=4))
+        assert bodies(feeds.instance, table) > 1
+    assert sender.push(range(5), "a").status == 200
+    assert sender.push(range(4), "a").status == 409
+    assert not segments(feeds.instance)
+    assert not feeds.cloud.failures
