@@ -199,6 +199,24 @@ def invoked_handler(build: Callable[[], AppT], work: Callable[[AppT, bytes], obj
     return handler
 
 
+def requested_handler(
+    build: Callable[[], AppT], work: Callable[[AppT, Event], dict[str, Any]]
+) -> Handler:
+    """Return the handler of a function behind a URL: requests in, responses out, both as Lambda
+    writes them. An error is one of the run, and who asked hears 502."""
+    once = _Once(build)
+
+    def handler(event: Event, context: Context) -> dict[str, Any]:
+        app = once.begin(context)
+        try:
+            return work(app, event)
+        except Exception as error:
+            log_failed(error)
+            raise
+
+    return handler
+
+
 def deployed_handler(
     build: Callable[[], AppT],
     work: Callable[[AppT], None],

@@ -8,10 +8,15 @@ from aws_cdk import aws_iam as iam
 
 from lakebed.config.feed_access import named_in, secret_patterns
 from lakebed.config.instance import Deployment
+from stacks import permissions
 
 FEED_DEFINITIONS = ("feed-definitions", "feed-connections", "feed-policies")
 FEED_LEASES = ("feed-workers", "feed-owners")
 """Partitions of the registry's table."""
+SEGMENTS: permissions.Folder = "feeds/*/segments/*"
+"""What was pushed into feeds, and waits."""
+STATES: tuple[permissions.Folder, ...] = ("logs/*", "tables/*/snapshots/*")
+"""What the state of a table is read from, beside its log: large entries, and snapshots."""
 
 
 def read_definitions_of_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
@@ -32,6 +37,39 @@ def work_on_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
         _on_partitions(registry, "PutItem", "names", "ids", "feed-owners", *failing),
         _on_partitions(registry, "UpdateItem", "marks", "formats", *FEED_LEASES),
         _on_partitions(registry, "DeleteItem", "feed-workers"),
+    ]
+
+
+def land_segments(deployment: Deployment) -> iam.PolicyStatement:
+    """Delete what was pushed into feeds, when it is landed. Who does reads and lists all objects of
+    the lake."""
+    return permissions.delete_objects(deployment, SEGMENTS)
+
+
+def put_segments(deployment: Deployment) -> list[iam.PolicyStatement]:
+    """Put what senders push into feeds, read it back, list what waits, and read what states of
+    tables are made from."""
+    bucket = f"arn:{Aws.PARTITION}:s3:::{permissions.bucket_name(deployment)}"
+    keys = [permissions.keys_of(folder) for folder in (SEGMENTS, *STATES)]
+    return [
+        permissions.write_objects(deployment, SEGMENTS),
+        iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{bucket}/{k}" for k in keys]),
+        iam.PolicyStatement(
+            actions=["s3:ListBucket"],
+            resources=[bucket],
+            conditions={"StringLike": {"s3:prefix": keys}},
+        ),
+    ]
+
+
+def look_into_landing_tables(
+    registry: dynamodb.ITable, log: dynamodb.ITable
+) -> list[iam.PolicyStatement]:
+    """Find a feed's definition and its landing table, and read what the table's log says."""
+    return [
+        _on_partitions(registry, "Query", *FEED_DEFINITIONS),
+        _on_partitions(registry, "GetItem", "names", "feed-number"),
+        permissions.read_log(log),
     ]
 
 

@@ -75,6 +75,7 @@ class FeedsStack(Stack):
                 permissions.commit(stores.log),
                 permissions.write_bodies(deployment),
                 permissions.write_files(deployment),
+                feed_permissions.land_segments(deployment),
                 *feed_permissions.work_on_feeds(registry),
                 *permissions.read_sources(deployment),
                 *feed_permissions.take_from_queues(deployment),

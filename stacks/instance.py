@@ -18,6 +18,7 @@ from stacks.compaction import CompactionStack
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.dashboard import DashboardStack
+from stacks.feed_push import FeedPushStack
 from stacks.feeds import FeedsStack
 from stacks.garbage import GarbageStack
 from stacks.ingest import IngestStack
@@ -64,6 +65,8 @@ class Instance(Construct):
         ingest = IngestStack(self, "Ingest", **where, **names)
         if deployment.settings.feed_workers_max:
             FeedsStack(self, "Feeds", **where, **names)
+        if deployment.settings.feed_push:
+            FeedPushStack(self, "FeedPush", deployment=deployment, stores=stores)
         bulk_import = BulkImportStack(self, "BulkImport", deployment=deployment, stores=stores)
         splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
         garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)

@@ -36,6 +36,7 @@ UNNAMED = {"ec2:DescribeVpcEndpoints", "ecr:GetAuthorizationToken", "ecs:ListTas
 
 Folder = Literal[
     "*",
+    "feeds/*/segments/*",
     "logs/*",
     "tables/*",
     "tables/*/commits/*",

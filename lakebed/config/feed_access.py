@@ -55,6 +55,14 @@ FeedPorts = Annotated[
         " with commas between. None: Kafka is out of reach.",
     ),
 ]
+FeedPush = Annotated[
+    bool,
+    Meta(
+        description="Whether senders may push records into feeds by the URL of a function, which"
+        " takes requests that are signed by who may invoke it. `false`: there is none. Before"
+        " `false` is deployed again, delete the stack `lakebed-INSTANCE-feed-push`.",
+    ),
+]
 
 
 def named_in(setting: str) -> list[str]:

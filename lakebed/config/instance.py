@@ -18,6 +18,7 @@ from lakebed.config.alarm_settings import AlarmMail, AlarmTopic, check_alarms
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
 from lakebed.config.feed_access import (
     FeedPorts,
+    FeedPush,
     FeedQueues,
     FeedSecrets,
     FeedWorkersMax,
@@ -199,6 +200,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     feed_queues: FeedQueues = ""
     feed_secrets: FeedSecrets = ""
     feed_ports: FeedPorts = ""
+    feed_push: FeedPush = False
     task_addresses: Annotated[
         Literal["public", "private"],
         Meta(

@@ -43,6 +43,7 @@ def main() -> None:
     clock = sys.modules["shifted_time"]
     _mend_permissions()
     _mend_calls()
+    _mend_urls()
     _mend_tasks()
     _mend_writes()
     _mend_items()
@@ -236,6 +237,20 @@ def _mend_calls() -> None:
         return {"body": failed, "error": True} if failed else {"body": result["body"]["value"]}
 
     lambda_svc._execute_function_proxy = execute  # noqa: SLF001 - the same
+
+
+def _mend_urls() -> None:
+    """Ask who calls a function by its URL for both permissions that AWS asks for."""
+    judged = iam_evaluator.enforce
+    by_url = {"lambda:InvokedViaFunctionUrl": "true"}
+
+    def enforce(key: str, action: str, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - as above
+        denied = judged(key, action, *given, **more)
+        if action != "lambda:InvokeFunctionUrl" or denied:
+            return denied
+        return judged(key, "lambda:InvokeFunction", *given, **(more | {"service_context": by_url}))
+
+    iam_evaluator.enforce = enforce
 
 
 def _mend_tasks() -> None:

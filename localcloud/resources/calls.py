@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
+import zipfile
+from urllib.parse import urlsplit
 
 from lakebed.errors import InvalidError
 from localcloud.resources.making import Made, Making, Properties
+from localcloud.resources.stores import taken_over
 from localcloud.services.emulator import ACCOUNT, REGION
 from localcloud.templates.running import (
     MIB,
@@ -20,6 +24,8 @@ from localcloud.templates.running import (
 )
 
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
+SIGNED = "AWS_IAM"
+"""Of a URL: only requests that are signed reach its function."""
 USUAL_MEMORY_MIB, USUAL_TIMEOUT_SECONDS, USUAL_BATCH = 128, 3, 10
 
 
@@ -49,6 +55,45 @@ def make_function(making: Making, properties: Properties) -> Made:
         concurrency_max=properties.take("ReservedConcurrentExecutions"),
     )
     return Made(name, {"Arn": arn})
+
+
+def empty_code() -> bytes:
+    """Return what the emulator knows as the code of every function."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("elsewhere.txt", "The runner has the code.")
+    return packed.getvalue()
+
+
+def make_url(making: Making, properties: Properties) -> Made:
+    """An address of the emulator's, by which who may calls a function with requests of HTTP."""
+    name = name_in(properties.need("TargetFunctionArn"))
+    type_ = properties.need("AuthType")
+    if type_ != SIGNED:
+        hint = f"let it ask for signatures: {SIGNED}"
+        raise InvalidError("an address that is open to all", function=name, type=type_, hint=hint)
+    properties.only("InvokeMode", "BUFFERED")
+    function, client = making.running.functions[name], making.client("lambda")
+    with taken_over("ResourceConflictException"):
+        client.create_function(
+            FunctionName=name,
+            Runtime=RUNTIME,
+            Role=function.role,
+            Handler=function.handler,
+            Code={"ZipFile": empty_code()},
+        )
+    with taken_over("ResourceConflictException"):
+        client.create_function_url_config(FunctionName=name, AuthType=type_)
+    known = client.get_function_url_config(FunctionName=name)["FunctionUrl"]
+    # Names like AWS's lead nowhere on this machine: the emulator also takes them as paths.
+    id_ = (urlsplit(known).hostname or "").partition(".")[0]
+    url = f"{client.meta.endpoint_url}/_aws/lambda-url/{id_}/"
+
+    def remove() -> None:
+        with taken_over("ResourceNotFoundException"):
+            client.delete_function_url_config(FunctionName=name)
+
+    return Made(function.arn, {"FunctionUrl": url, "FunctionArn": function.arn}, remove)
 
 
 def make_source(making: Making, properties: Properties) -> Made:

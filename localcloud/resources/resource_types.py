@@ -15,6 +15,7 @@ from localcloud.resources.calls import (
     make_permission,
     make_rule,
     make_source,
+    make_url,
 )
 from localcloud.resources.containers import make_cluster, make_task_definition
 from localcloud.resources.making import Maker
@@ -86,6 +87,11 @@ RESOURCE_TYPES = {
     ),
     "AWS::Lambda::Permission": ResourceType(
         RUNNER, "a schedule without one calls nothing", make_permission
+    ),
+    "AWS::Lambda::Url": ResourceType(
+        EMULATOR,
+        "an address on loopback; who asks is judged, the runner's function answers",
+        make_url,
     ),
     "AWS::Logs::LogGroup": ResourceType(RUNNER, "files in the cloud's folder", make_log_group),
     "AWS::S3::Bucket": ResourceType(

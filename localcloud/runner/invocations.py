@@ -8,10 +8,8 @@ value and error, which `emulator_process` takes apart.
 from __future__ import annotations
 
 import hmac
-import io
 import random
 import threading
-import zipfile
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +17,7 @@ from typing import Any, Self
 
 import msgspec
 
-from localcloud.resources.calls import RUNTIME
+from localcloud.resources.calls import RUNTIME, empty_code
 from localcloud.resources.stores import taken_over
 from localcloud.runner.workers import LOAD_SECONDS_MAX, Outcome
 from localcloud.services.amazon import Amazon
@@ -85,7 +83,7 @@ class InvocationServer:
         for function in functions.values():
             configuration = self._configuration(function)
             with taken_over("ResourceConflictException"):
-                client.create_function(Code={"ZipFile": _empty_code()}, **configuration)
+                client.create_function(Code={"ZipFile": empty_code()}, **configuration)
             client.update_function_configuration(**configuration)
 
     def _configuration(self, function: FunctionSpec) -> dict[str, Any]:
@@ -109,10 +107,3 @@ def forget_functions(functions: Mapping[str, FunctionSpec], amazon: Amazon) -> N
     for name in functions:
         with taken_over("ResourceNotFoundException"):
             amazon.client("lambda").delete_function(FunctionName=name)
-
-
-def _empty_code() -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("elsewhere.txt", "The runner has the code.")
-    return packed.getvalue()

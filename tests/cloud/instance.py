@@ -21,6 +21,7 @@ FEED_SETTINGS = {
     "feed_ports": "9092",
     "feed_queues": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{FEED_QUEUE}",
     "feed_secrets": "kafka",
+    "feed_push": "true",
 }
 
 

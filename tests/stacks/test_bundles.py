@@ -23,8 +23,8 @@ from tests.stacks.test_functions import HANDLERS
 
 OF_ROWS = ("lambdas.query.", "lambdas.bulk_import.start")
 """Handlers whose bundle holds Arrow begin with these."""
-OF_FEEDS = "lambdas.feed_tasks.start.handler"
-"""Of an instance that has tasks for feeds."""
+OF_FEEDS = ("lambdas.feed_tasks.start.handler", "lambdas.feeds.push.handler")
+"""Of an instance that has tasks for feeds, and senders that push."""
 MEGABYTES_MAX = 250
 """What Lambda takes of a function, unpacked."""
 
@@ -32,7 +32,7 @@ MEGABYTES_MAX = 250
 @pytest.fixture(scope="module")
 def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("assembly")
-    synthesize(folder, feed_workers_max="1")
+    synthesize(folder, feed_workers_max="1", feed_push="true")
     return folder
 
 
@@ -60,7 +60,7 @@ assert not late, f"imported at once: {{late}}"
 """
 
 
-@pytest.mark.parametrize("handler", [*HANDLERS, OF_FEEDS])
+@pytest.mark.parametrize("handler", [*HANDLERS, *OF_FEEDS])
 def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
     moves_rows = handler.startswith("lambdas.query.")
     program = CLEAN.format(

@@ -29,6 +29,7 @@ def with_all(synthesize: Synthesize) -> Templates:
         task_disk_gib="100",
         feed_workers_max="1",
         feed_queues=QUEUE,
+        feed_push="true",
     )
 
 

@@ -18,9 +18,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from lakebed.backends.web.bounded_server import BoundedServer
+from lakebed.landing.push.http_answers import fields_of, text_of
 from lakebed.landing.push.receiver import Answer, BodyLostError, Receiver, RequestHead
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
@@ -181,17 +180,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _give(self, answer: Answer, *, stays_open: bool, is_head: bool = False) -> None:
         """Send an answer. After one to a body that was not read, the sender comes to hear it."""
-        body = msgspec.json.encode(answer.said) + b"\n"
+        body = text_of(answer)
         self.send_response_only(answer.status)
         self.send_header("Server", "lakebed")
-        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        if answer.retry_after is not None:
-            self.send_header("Retry-After", str(answer.retry_after))
-        if answer.status == 401:
-            self.send_header("WWW-Authenticate", "Bearer")
-        if answer.status == 405:
-            self.send_header("Allow", "GET, POST")
+        for name, value in fields_of(answer).items():
+            self.send_header(name, value)
         if not stays_open:
             self.send_header("Connection", "close")
         self.connection.settimeout(ANSWER_SECONDS)

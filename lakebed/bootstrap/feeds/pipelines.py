@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
+from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.feed_fields import at_of
@@ -161,10 +162,8 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
 
 
 def segments_of(app: App, definition: FeedDefinition) -> SegmentStore:
-    """Return what is pushed into a feed: by its id, and of a feed that no registry knows by its
-    name, whatever becomes of its landing table."""
-    named = digest_of(b"pushed", definition.feed.name.encode()).hex()
-    return SegmentStore(app.objects, connection_id(definition.id or named))
+    """Return what is pushed into a feed, and waits."""
+    return pushed_segments(app.objects, definition)
 
 
 def landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:

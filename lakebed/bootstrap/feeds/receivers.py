@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from lakebed.backends.web.bounded_server import BoundedServer
@@ -15,18 +15,16 @@ from lakebed.bootstrap.feeds.pipelines import (
     refuse_defined,
     segments_of,
 )
+from lakebed.bootstrap.feeds.pushed_feeds import landed_items, rules_of
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import feed_file
 from lakebed.errors import InvalidError
-from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.known_definitions import FeedDefinition, read_definitions
 from lakebed.landing.push.framed_records import FramedRecords
-from lakebed.landing.push.receiver import SAME_KEY_MAX, Receiver, ReceiverRules
+from lakebed.landing.push.receiver import Receiver, ReceiverRules
 from lakebed.ports.secrets import SECRET_SCHEME, Secret
-from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.feed_records import connection_of, taken_items_of
 
 LOCAL = "127.0.0.1"
 
@@ -92,7 +90,7 @@ def receiver_of(
     receiver = Receiver(
         _rules_of(app, feed, source),
         segments_of(app, definition),
-        lambda prefix: _items_of(table, connection, prefix),
+        lambda prefix: landed_items(table, connection.id, prefix),
         clock=app.clock,
         token=lambda: app.rng.getrandbits(128),
     )
@@ -135,13 +133,7 @@ def _address_of(source: PushFeed | SocketFeed) -> tuple[str, int | None]:
 def _rules_of(app: App, feed: str, source: PushFeed | SocketFeed) -> ReceiverRules:
     if isinstance(source, SocketFeed):
         return ReceiverRules(feed=feed)
-    return ReceiverRules(
-        feed=feed,
-        token=_token_of(app, source),
-        body_bytes_max=source.body_bytes_max,
-        buffer_bytes=source.buffer_bytes,
-        answer=source.answer,
-    )
+    return rules_of(feed, source, _token_of(app, source))
 
 
 def _definition_of(app: App, feed: str, text: str | None) -> FeedDefinition:
@@ -161,10 +153,3 @@ def _token_of(app: App, source: PushFeed) -> Secret | None:
     return (
         app.feeds.secrets.read(source.token.removeprefix(SECRET_SCHEME)) if source.token else None
     )
-
-
-def _items_of(table: OpenTable, connection: FeedConnection, prefix: bytes) -> Sequence[bytes]:
-    """Return items of the landing table that begin with some bytes, as its log is now."""
-    with table.head.reading() as state:
-        known = connection_of(state, connection.id)
-        return [] if known is None else taken_items_of(state, known, prefix, SAME_KEY_MAX)

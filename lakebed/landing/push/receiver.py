@@ -164,15 +164,8 @@ class Receiver:
                 return self._landed(admitted, body)
         except _RefusedError as refused:
             return msgspec.structs.replace(refused.answer, is_body_read=is_read)
-        except _AWAY as error:
-            events.emit(events.PUSH_REFUSED, feed=self._rules.feed, code=error.code())
-            said = {"problem": "the store cannot take it now", "code": error.code()}
-            return Answer(503, said, BUSY_SECONDS, is_read)
         except LakebedError as error:
-            events.emit(events.PUSH_REFUSED, feed=self._rules.feed, code=error.code())
-            return Answer(
-                500, {"problem": "it was not landed", "code": error.code()}, None, is_read
-            )
+            return failed_answer(error, self._rules.feed, is_body_read=is_read)
 
     def land(self, framing: Framing, body: bytes, *, should_stop: Callable[[], bool]) -> None:
         """Land a body without a key: the same segment again and again, until it is there and there
@@ -305,6 +298,16 @@ class Receiver:
         if self._rules.answer == "landed":
             state = "landed"
         return Answer(200, {"records": segment.count, "state": state}, None, is_body_read=True)
+
+
+def failed_answer(error: LakebedError, feed: str, *, is_body_read: bool) -> Answer:
+    """Return what a sender hears of an error that kept its records from being put; it is logged."""
+    events.emit(events.PUSH_REFUSED, feed=feed, code=error.code())
+    if isinstance(error, _AWAY):
+        said = {"problem": "the store cannot take it now", "code": error.code()}
+        return Answer(503, said, BUSY_SECONDS, is_body_read)
+    said = {"problem": "it was not landed", "code": error.code()}
+    return Answer(500, said, None, is_body_read)
 
 
 def _headers_of(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -1,15 +1,21 @@
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from lakebed.errors import InvalidError
+from localcloud.resources.calls import make_url
 from localcloud.resources.deployment import in_order, refuse_unknown_types
-from localcloud.resources.making import Properties
+from localcloud.resources.making import Making, Properties
 from localcloud.resources.resource_types import RESOURCE_TYPES
 from localcloud.templates.assembly import Template, read_assembly
 from localcloud.templates.expressions import Expressions
+from localcloud.templates.running import Running
 from tests.cloud.assemblies import outcomes, queue, write_assembly
+
+if TYPE_CHECKING:
+    from localcloud.services.amazon import Amazon
 
 PAGE = Path(__file__).parents[3] / "docs/design/localcloud.md"
 
@@ -86,6 +92,14 @@ def test_a_property_that_nobody_takes_is_refused_by_name() -> None:
     assert properties.need("QueueName") == "a"
     with pytest.raises(InvalidError, match=r"does not know a property.*Fast=True"):
         properties.end()
+
+
+def test_an_address_of_a_function_that_is_open_to_all_is_refused() -> None:
+    template = Template("jobs", {}, {}, {}, {}, {})
+    making = Making(cast("Amazon", None), template, running=Running(), images=Path())
+    url = Properties("AWS::Lambda::Url", "Url", {"TargetFunctionArn": "a:f", "AuthType": "NONE"})
+    with pytest.raises(InvalidError, match=r"open to all.*function=f type=NONE"):
+        make_url(making, url)
 
 
 def test_the_page_lists_what_stands_in_for_each_type() -> None:

@@ -1,0 +1,1 @@
+"""Works for feeds where no process needs to stay."""
