@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
 from lakebed.decoding.decoder import Decoded, Decoder, Verdicts
+from lakebed.decoding.frames import FrameOf, unframed
 from lakebed.decoding.json_values import JsonValues
 from lakebed.decoding.msgpack_values import OpenMsgpack
 from lakebed.decoding.python_values import Open, PythonValues
@@ -120,12 +121,22 @@ def _open_of(settings: DecoderSettings, values: Sequence[Value], resources: Reso
             return OpenAvro(settings, resources.registry)
         from lakebed.decoding.protobuf_values import OpenProtobuf
 
-        return OpenProtobuf(resources.descriptors, settings.message, values)
+        has_indexes = settings.framing == "registry"
+        return OpenProtobuf(
+            resources.descriptors, settings.message, values, has_indexes=has_indexes
+        )
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"fastavro", "google"}:
             raise
         hint = "install it: pip install 'lakebed[feeds]', or -r requirements/feeds.txt"
         raise InvalidError(f"{settings.format} needs {error.name}", hint=hint) from None
+
+
+def _block_framing(settings: DecoderSettings) -> FrameOf | None:
+    """Return what is taken off records before they are read; of Avro its reader needs it."""
+    if settings.format == "avro" or settings.framing not in {"registry", "glue"}:
+        return None
+    return settings.framing
 
 
 class _PlainDecoder:
@@ -140,6 +151,7 @@ class _PlainDecoder:
         rows: RowMaker,
     ) -> None:
         self._bytes_max = settings.record_bytes_max
+        self._framing = _block_framing(settings)
         self._nulls = columns.nulls
         self._schema = arrow_schema(schema)
         self._reader = reader
@@ -164,6 +176,9 @@ class _PlainDecoder:
             ignored = self._nulls == "ignore"
             verdict = Verdict.IGNORED if ignored else Verdict.NULL_IN_REQUIRED
             verdicts.mark_all(np.flatnonzero(is_empty), verdict, "the record has no value")
+        if self._framing:
+            payloads = unframed(payloads, self._framing, verdicts)
+            records = records.set_column(records.schema.get_field_index("value"), "value", payloads)
         read = self._read(payloads, verdicts, is_empty)
 
         def why_null(record: int, value: int) -> Verdict:
