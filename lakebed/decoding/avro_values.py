@@ -157,13 +157,26 @@ def check_avro(
     if settings.framing == "datum" and not settings.avro_schema:
         hint = "write the schema of records as JSON text"
         raise InvalidError("a datum is read by its schema", at=at, hint=hint)
-    if not settings.avro_schema:
-        return
-    if _parsed(settings.avro_schema) is None:
+    if settings.avro_schema:
+        check_avro_schema(RegisteredSchema(kind="avro", text=settings.avro_schema), values, at=at)
+
+
+def check_avro_schema(schema: RegisteredSchema, values: Sequence[Value], *, at: str) -> None:
+    """Refuse a schema that values cannot be read by. at: path of the setting, for messages.
+
+    Raises:
+        InvalidError: it is none of Avro, is not one to read by, or has not all of the fields.
+    """
+    if schema.kind != "avro":
+        hint = 'choose another `format`: records of JSON need `framing = "registry"` only'
+        raise InvalidError("not a schema of Avro", at=at, kind=schema.kind[:80], hint=hint)
+    if parsed_schema(schema) is None:
         hint = "give a record's schema: without types that hold themselves, and lists of nothing"
         raise InvalidError("not a schema of Avro that records are read by", at=at, hint=hint)
-    form = json.loads(settings.avro_schema)
-    names = [field["name"] for field in form.get("fields", [])]
+    form = json.loads(schema.text)
+    if not isinstance(form, dict) or "fields" not in form:
+        return  # a name, or one of several
+    names = [field["name"] for field in form["fields"]]
     for value in values:
         if value.path[0] not in names:
             hint = did_you_mean(value.path[0], names, what="field")

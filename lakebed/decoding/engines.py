@@ -28,7 +28,7 @@ from lakebed.decoding.wanted import Value, Wanted, wanted_of
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.schema import Schema
-from lakebed.ports.schema_registry import SchemaRegistry
+from lakebed.ports.schema_registry import RegisteredSchema, SchemaRegistry
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 BLOCK_BYTES: Final = 4 << 20
@@ -74,6 +74,27 @@ def decoder_of(
     reader = _reader(settings, columns, wanted, resources)
     rows = RowMaker(wanted, settings, columns, schema, version=version)
     return _PlainDecoder(settings, columns, schema, reader, rows)
+
+
+def check_registered(
+    settings: DecoderSettings,
+    columns: ColumnsOf,
+    schema: Schema,
+    registered: RegisteredSchema,
+    *,
+    at: str,
+    subject_at: str,
+) -> None:
+    """Refuse a table that records of a registered schema of Avro do not fit. at, subject_at: paths
+    of the connection's section and of the setting that names the schema, for messages.
+
+    Raises:
+        InvalidError: it has no field that a column is made of, or cannot be read by.
+    """
+    from lakebed.decoding.avro_values import check_avro_schema
+
+    values = wanted_of(settings, columns, schema, at=at).values
+    check_avro_schema(registered, [] if settings.avro_schema else values, at=subject_at)
 
 
 def _raw_columns(columns: ColumnsOf, schema: Schema, at: str) -> ColumnsOf:

@@ -22,10 +22,13 @@ UNKNOWN_MAX: Final = 10_000
 
 
 class KnownSchemas:
-    """A registry that is asked once for each schema: one that was registered never changes."""
+    """A registry that is asked once for each schema: one that was registered never changes.
+
+    registry: that is asked; another connection to the same one may take its part.
+    """
 
     def __init__(self, registry: SchemaRegistry, clock: Clock) -> None:
-        self._registry = registry
+        self.registry = registry
         self._clock = clock
         self._known: dict[SchemaId, RegisteredSchema] = {}
         self._bytes = 0
@@ -39,10 +42,10 @@ class KnownSchemas:
         now = self._clock.monotonic()
         if id_ in self._unknown and now - self._unknown[id_] < UNKNOWN_SECONDS:
             return None
-        found = self._registry.schema(id_)
+        found = self.registry.schema(id_)
         if found is None and self._may_retry(now):
             self._clock.sleep(RETRY_SECONDS)
-            found = self._registry.schema(id_)
+            found = self.registry.schema(id_)
         if found is None:
             self._forget_unknown()
             self._unknown[id_] = self._clock.monotonic()
@@ -53,7 +56,7 @@ class KnownSchemas:
     def newest(self, subject: str) -> RegisteredSchema | None:
         """Return the newest schema of a subject: another one after each registration, so the
         registry is asked each time."""
-        return self._registry.newest(subject)
+        return self.registry.newest(subject)
 
     def _may_retry(self, now: float) -> bool:
         is_full = len(self._retries) == RETRIES_MAX

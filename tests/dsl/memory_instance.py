@@ -96,7 +96,7 @@ class MemoryInstance:
             registry=self.registry,
             queues=self.queues,
             tracker=self.tracker,
-            feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({})),
+            feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), {}),
         )
         self.lake = assemble(stores, states=folder / "states", spill=folder, memory=Memory())
         self.stores = self.function_stores("function")

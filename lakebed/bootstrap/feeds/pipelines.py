@@ -8,6 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.decoders import resources_of
 from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
@@ -233,7 +234,7 @@ def pipeline_from(
     open_quarantine = partial(quarantine_of, app, definition.feed.name)
     rounds = CommitRound(
         stage=stage,
-        make_rows=decoding_of(definition, to_table.id, table.schema),
+        make_rows=decoding_of(app, definition, to_table.id, table.schema),
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
         errors_fraction_max=policy.errors_fraction_max,
     )
@@ -266,15 +267,17 @@ def congestion_rules(policy: Policy) -> CongestionRules:
 
 
 def decoding_of(
-    definition: ConnectionDefinition, id_: ConnectionId, schema: Schema
+    app: App, definition: ConnectionDefinition, id_: ConnectionId, schema: Schema
 ) -> DecodeRecords:
-    """Return what makes rows for a connection. Raises: InvalidError: it does not fit its table."""
+    """Return what makes rows for a connection. Raises: InvalidError: it does not fit its table; and
+    as `resources_of`."""
     connection, feed, policy = definition.connection, definition.feed, definition.policy
     at = at_of("connection", connection.name)
     if not feed.decoder:
         hint = f'say how its records are read: [feed.{feed.name}] decoder = {{ format = "json" }}'
         raise InvalidError("a connection of a feed without a decoder", at=at, hint=hint)
-    settings = decoder_settings_of(feed.decoder, at=at_of("feed", feed.name, "decoder"))
+    decoder_at = at_of("feed", feed.name, "decoder")
+    settings = decoder_settings_of(feed.decoder, at=decoder_at)
     said = {
         name: getattr(connection, name)
         for name in ("columns", "rest", "lineage", "meta")
@@ -282,7 +285,14 @@ def decoding_of(
     }
     said |= {"nulls": policy.nulls, "unknown": policy.schema_column}
     columns = columns_of(said, at=at)
-    decoder = decoder_of(settings, columns, schema, version=definition.version, at=at)
+    decoder = decoder_of(
+        settings,
+        columns,
+        schema,
+        version=definition.version,
+        resources=resources_of(app, settings, at=decoder_at),
+        at=at,
+    )
     rules = RecordRules(
         on_error=policy.on_record_error,
         errors_in_row_max=policy.errors_in_row_max,

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from lakebed.backends.local.feed_registry import SqliteFeedRegistry
 from lakebed.backends.local.leases import SqliteLeases
 from lakebed.backends.local.secrets import EnvironmentSecrets, FileSecrets, FirstOfSecrets
+from lakebed.config.decoder_registries import RegistryOf
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.leases import Leases
+from lakebed.ports.schema_registry import SchemaRegistry
 from lakebed.ports.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -24,11 +26,15 @@ SECRETS_FOLDER = "secrets"
 
 
 class FeedStores(NamedTuple):
-    """Leases, definitions and secrets of one lake."""
+    """Leases, definitions and secrets of one lake.
+
+    known_schemas: of registries that decoders name, as far as this process has asked for them.
+    """
 
     leases: Leases
     definitions: FeedRegistry
     secrets: Secrets
+    known_schemas: dict[RegistryOf, SchemaRegistry]
 
 
 def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
@@ -38,6 +44,7 @@ def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
         opened.enter_context(closing(SqliteLeases(path))),
         opened.enter_context(closing(SqliteFeedRegistry(path))),
         FirstOfSecrets(environment, files),
+        {},
     )
 
 
@@ -57,4 +64,5 @@ def instance_feed_stores(
             EnvironmentSecrets(os.environ),
             SecretsManagerSecrets(clients, f"lakebed/{resources.instance}/"),
         ),
+        {},
     )

@@ -82,7 +82,7 @@ def _tap_of_connection(
     table = app.catalog.find(table_name(one.connection.table))
     id_ = id_of(one.id, b"connection", one.connection.name, table)
     begins = {} if from_start else committed_positions(table, id_)
-    look = decoded_look(decoding_of(one, id_, table.schema))
+    look = decoded_look(decoding_of(app, one, id_, table.schema))
     source: RecordSource[pa.RecordBatch]
     if feed.source.is_ordered:
         source = source_of(app, feed)

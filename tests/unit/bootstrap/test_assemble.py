@@ -66,7 +66,7 @@ def stores(closed: list[str]) -> Stores:
         registry=MemoryTableRegistry(),
         queues=MemoryJobQueues(clock),
         tracker=MemoryJobTracker(),
-        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({})),
+        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), {}),
         close=lambda: closed.append("stores"),
     )
 
