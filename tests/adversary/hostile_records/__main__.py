@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import resource
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ from tests.adversary.hostile_records.rounds import ROUND_RECORDS, run_rounds
 
 SHARE = 50_000
 SHARE_SECONDS_MAX = 1_800
+MEMORY_BYTES_MAX = 6 << 30
+"""Of addresses: a record that becomes more than its bytes account for ends the share."""
 
 
 def main() -> int:
@@ -47,6 +50,7 @@ def main() -> int:
 
 def _share(seed: int, count: int, form: str | None) -> int:
     faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     faulthandler.dump_traceback_later(SHARE_SECONDS_MAX - 60, exit=True)
     chosen = [forms()[form]] if form else list(forms().values())
     for name, seen in run_rounds(chosen, seed=seed, count=count).items():

@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from lakebed.backends.memory.schema_registry import MemorySchemaRegistry
-from lakebed.config.decoders import columns_of, decoder_settings_of
+from lakebed.config.decoders import ColumnsOf, decoder_settings_of
 from lakebed.decoding.decoder import Decoder
 from lakebed.decoding.engines import NO_RESOURCES, Resources, decoder_of
 from tests.adversary.hostile_records import parsers
+from tests.adversary.hostile_records.fresh_records import container_of_any_schema, json_object
 from tests.adversary.hostile_records.parsers import BAD, SCHEMA, Parser
 
 VALUES: Sequence[dict[str, Any]] = [
@@ -36,6 +38,7 @@ class Form:
 
     good: records that are rows, or nearly.
     pieces: bytes that mean something in it.
+    fresh: makes another record of each call.
     """
 
     name: str
@@ -44,13 +47,12 @@ class Form:
     good: Sequence[bytes]
     pieces: Sequence[bytes]
     resources: Resources = NO_RESOURCES
-    connection: dict[str, Any] = field(default_factory=dict)
+    fresh: Callable[[random.Random], bytes] | None = None
 
     def made(self) -> Decoder:
         """Return its decoder."""
         settings = decoder_settings_of(self.decoder, at="decoder")
-        columns = columns_of(self.connection, at="connection")
-        return decoder_of(settings, columns, SCHEMA, resources=self.resources)
+        return decoder_of(settings, ColumnsOf(), SCHEMA, resources=self.resources)
 
 
 def forms() -> dict[str, Form]:
@@ -75,7 +77,7 @@ def _json() -> Form:
         b'{ } [ ] " , : null true NaN Infinity -0 1e999 \\u0000 \\ud800 \\ {}{} \x01 \x00 "id":1'
     )
     pieces = [*words.split(), b"\n", b" ", b"\xff", b"\xef\xbb\xbf", b"[" * 3_000, b'{"a":' * 500]
-    return Form("json", {"format": "json"}, parsers.json_row, good, pieces)
+    return Form("json", {"format": "json"}, parsers.json_row, good, pieces, fresh=json_object)
 
 
 def _text() -> Form:
@@ -162,7 +164,14 @@ def _containers(data: list[bytes]) -> Form:
         b'"type":"map","values":"R",',
     ]
     decoder = {"format": "avro", "framing": "container"}
-    return Form("avro-container", decoder, lambda _: parsers.UNSURE, good, [*pieces, *data])
+    return Form(
+        "avro-container",
+        decoder,
+        lambda _: parsers.UNSURE,
+        good,
+        [*pieces, *data],
+        fresh=container_of_any_schema,
+    )
 
 
 def _protobuf() -> list[Form]:

@@ -311,7 +311,7 @@ def _field(data: Bytes, found: dict[str, object], depth: int, group: int) -> boo
     if data.at - begin > 5 or tag >> 32 or (begin + 1 < data.at and data.data[data.at - 1] == 0):
         raise UnsureError
     if number == 0 or number >= 1 << 29:
-        raise BrokenError
+        raise UnsureError if depth else BrokenError  # within what is skipped it is not looked at
     if wire == 4:
         if number != group:
             raise BrokenError

@@ -50,6 +50,8 @@ def _payload(form: Form, rng: random.Random) -> bytes:
         return b"".join(rng.choices([*form.pieces, *form.good], k=rng.randint(1, 6)))
     if kind < 0.25:
         return rng.choice(form.good) + rng.choice(form.good)
+    if form.fresh is not None and kind < 0.6:
+        return form.fresh(rng)
     data = bytearray(rng.choice(form.good))
     for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
         _damage(data, form, rng)
