@@ -81,7 +81,8 @@ def decimals_of(texts: pa.Array, scale: int) -> pa.Array:
     Raises:
         pa.ArrowInvalid: a text is none of up to 38 digits before and 38 behind the point.
     """
-    if not pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py():  # bounded: one flag
+    is_decimal = pc.match_substring_regex(texts, _DECIMAL)
+    if not pc.all(is_decimal, min_count=0).as_py():  # bounded: one flag; of nulls alone it is true
         raise pa.ArrowInvalid("not a decimal")
     return texts.cast(pa.decimal256(DIGITS_MAX, scale))
 
