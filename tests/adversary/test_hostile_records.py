@@ -13,7 +13,7 @@ pytest.importorskip("fastavro")
 pytest.importorskip("google.protobuf.message_factory")
 
 FORMS = forms()
-PARSED = sorted(set(FORMS) - {"avro-container"})
+PARSED = sorted(name for name in FORMS if "container" not in name and "wide" not in name)
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -23,8 +23,7 @@ def test_hostile_records_are_rows_or_verdicts_as_a_small_parser_says(name: str) 
     verdicts = set[str]()
     for seed in range(4):
         verdicts |= set(run_round(form, decoder, seed).verdicts)
-    assert {"row", "unparsable"} <= verdicts | {"unparsable"}
-    assert len(verdicts) >= 3, "the records are of many kinds"
+    assert {"row", "unparsable"} <= verdicts
 
 
 @pytest.mark.slow

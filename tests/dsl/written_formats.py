@@ -260,6 +260,11 @@ class Format:
     is_flat: bool = False
 
     @property
+    def optional(self) -> tuple[str, ...]:
+        """Names of fields that may be null."""
+        return tuple(SCALARS)
+
+    @property
     def schema(self) -> Schema:
         """Of a table for it."""
         values = SCALARS if self.is_flat else SCALARS | NESTED

@@ -8,7 +8,7 @@ import json
 import random
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from lakebed.backends.memory.schema_registry import MemorySchemaRegistry
 from lakebed.config.decoders import ColumnsOf, decoder_settings_of
 from lakebed.decoding.decoder import Decoder
 from lakebed.decoding.engines import NO_RESOURCES, Resources, decoder_of
+from lakebed.model.schema import Schema
 from tests.adversary.hostile_records import parsers
 from tests.adversary.hostile_records.fresh_records import container_of_any_schema, json_object
 from tests.adversary.hostile_records.parsers import BAD, SCHEMA, Parser
@@ -30,6 +31,9 @@ VALUES: Sequence[dict[str, Any]] = [
     {"id": 0, "name": None, "size": 5e-324, "flag": False},
     {"id": 300, "name": 'x,"y"', "size": 12345.678, "flag": True},
 ]
+
+
+NO_COLUMNS = ColumnsOf()
 
 
 @dataclass(frozen=True)
@@ -48,16 +52,18 @@ class Form:
     pieces: Sequence[bytes]
     resources: Resources = NO_RESOURCES
     fresh: Callable[[random.Random], bytes] | None = None
+    schema: Schema = SCHEMA
+    connection: ColumnsOf = NO_COLUMNS
 
     def made(self) -> Decoder:
         """Return its decoder."""
         settings = decoder_settings_of(self.decoder, at="decoder")
-        return decoder_of(settings, ColumnsOf(), SCHEMA, resources=self.resources)
+        return decoder_of(settings, self.connection, self.schema, resources=self.resources)
 
 
 def forms() -> dict[str, Form]:
     """Return all of them by name."""
-    found = [_json(), _text(), _msgpack(), *_avro(), *_protobuf()]
+    found = [_json(), _text(), _msgpack(), *_avro(), *_protobuf(), *_wide()]
     json_form = found[0]
     found.append(_framed(json_form, "json-registry", {"format": "json", "framing": "registry"}))
     found.append(_json_of_glue(json_form))
@@ -221,6 +227,26 @@ def _protobuf() -> list[Form]:
             resources,
         ),
     ]
+
+
+def _wide() -> Iterator[Form]:
+    """Yield all formats once more, for a table with columns of all types. Of its rows the parsers
+    know nothing; they must be the same alone and among others."""
+    from tests.dsl.written_formats import FORMATS, VALUES
+
+    pieces = [b"\0", b"\xff", b",", b'"', b"{", b"}", b"null", b"-", b"9" * 40, b"\x80", b"1e999"]
+    for name, written in FORMATS.items():
+        nulls = dict.fromkeys(written.optional)
+        yield Form(
+            f"{name}, wide",
+            written.decoder,
+            lambda _: parsers.UNSURE,
+            [written.by_hand, *map(written.write, [*VALUES, VALUES[0] | nulls])],
+            pieces,
+            written.resources,
+            schema=written.schema,
+            connection=ColumnsOf(lineage=True, nulls="write"),
+        )
 
 
 def _framed(form: Form, name: str, decoder: dict[str, Any]) -> Form:
