@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.decoder_registries import RegistryOf
 from lakebed.config.decoders import DecoderSettings, TimeOf
 from lakebed.config.feed_sources import SOURCES, KafkaLogin
 from lakebed.config.feeds import ConnectionSettings, FeedSettings
@@ -70,6 +71,8 @@ def feed_page(made: str) -> str:
     lines += ["## Its decoder: `decoder = { ... }`", "", *_fields_said(DecoderSettings), ""]
     lines += ["`time` has these; one text is short for `{ path = ... }`.", ""]
     lines += [*_fields_said(TimeOf), ""]
+    lines += ["`registry` has these; one text is short for `{ url = ... }`.", ""]
+    lines += [*_fields_said(RegistryOf), ""]
     lines += ["## A connection: `[connection.NAME]`", "", *_table(ConnectionSettings), ""]
     lines += ["## A policy: `[policy.NAME]`", ""]
     lines += [

@@ -16,9 +16,9 @@ from typing import Any, Final
 import fastavro
 
 from lakebed.config.decoders import DecoderSettings
-from lakebed.decoding.avro_schemas import parsed_schema
-from lakebed.decoding.frames import frame_of, inflated
 from lakebed.decoding.python_values import BadRecordError
+from lakebed.decoding.registered.avro_schemas import parsed_schema
+from lakebed.decoding.registered.frames import frame_of, inflated
 from lakebed.decoding.wanted import Value
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.feeds.verdicts import Verdict

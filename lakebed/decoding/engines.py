@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
 from lakebed.decoding.decoder import Decoded, Decoder, Verdicts
-from lakebed.decoding.frames import FrameOf, unframed
 from lakebed.decoding.json_values import JsonValues
 from lakebed.decoding.msgpack_values import OpenMsgpack
 from lakebed.decoding.python_values import Open, PythonValues
 from lakebed.decoding.raw_values import RawValues
+from lakebed.decoding.registered.frames import FrameOf, unframed
 from lakebed.decoding.rows import RowMaker
 from lakebed.decoding.text_values import TextValues, check_text
 from lakebed.decoding.times import MICROS

@@ -15,8 +15,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from lakebed.decoding.frames import message_indexes
 from lakebed.decoding.python_values import BadRecordError
+from lakebed.decoding.registered.frames import message_indexes
 from lakebed.decoding.wanted import TEXT, Raw, Value
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.feeds.verdicts import Verdict

@@ -212,6 +212,7 @@ def test_an_answer_that_is_too_large_is_none(
         b"",
         b"nonsense\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"schema": "whole"}',
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\n{",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",

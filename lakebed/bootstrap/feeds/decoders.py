@@ -10,7 +10,7 @@ from lakebed.bootstrap.app import App
 from lakebed.config.decoder_registries import RegistryOf
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
 from lakebed.decoding.engines import Resources, check_registered, decoder_of
-from lakebed.decoding.known_schemas import KnownSchemas
+from lakebed.decoding.registered.known_schemas import KnownSchemas
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.schema import Schema
 from lakebed.ports.schema_registry import SchemaRegistry

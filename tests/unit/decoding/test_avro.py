@@ -139,7 +139,7 @@ def test_a_container_holds_exactly_one_record(codec: str) -> None:
 
 
 def test_a_container_that_grows_without_end_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakebed.decoding import frames
+    from lakebed.decoding.registered import frames
 
     monkeypatch.setattr(frames, "INFLATED_BYTES_MAX", 1_000)
     payload = container([VALUE | {"name": "a" * 100_000}], "deflate")

@@ -9,8 +9,8 @@ import pytest
 
 from lakebed.backends.memory.schema_registry import MemorySchemaRegistry
 from lakebed.config.decoders import decoder_settings_of
-from lakebed.decoding import frames
 from lakebed.decoding.engines import Resources
+from lakebed.decoding.registered import frames
 from lakebed.errors import InvalidError
 from lakebed.model.schema import schema_of
 from lakebed.ports.schema_registry import RegisteredSchema, SchemaId

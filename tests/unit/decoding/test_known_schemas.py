@@ -6,9 +6,9 @@ import pytest
 
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.backends.memory.schema_registry import MemorySchemaRegistry
-from lakebed.decoding import known_schemas
 from lakebed.decoding.engines import Resources
-from lakebed.decoding.known_schemas import RETRIES_MAX, UNKNOWN_SECONDS, KnownSchemas
+from lakebed.decoding.registered import known_schemas
+from lakebed.decoding.registered.known_schemas import RETRIES_MAX, UNKNOWN_SECONDS, KnownSchemas
 from lakebed.errors import UnavailableError
 from lakebed.model.schema import schema_of
 from lakebed.ports.schema_registry import RegisteredSchema, SchemaId
