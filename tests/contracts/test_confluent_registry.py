@@ -21,7 +21,7 @@ from lakebed.errors import DeniedError, InvalidError, UnavailableError
 from lakebed.ports.clock import Clock
 from lakebed.ports.schema_registry import REFERENCES_MAX
 from lakebed.ports.secrets import Secret
-from tests.servers.confluent import ConfluentServer, confluent_server, drip, reply
+from tests.servers.confluent import ConfluentServer, Misbehave, confluent_server, drip, reply
 
 Handler = BaseHTTPRequestHandler
 
@@ -37,11 +37,11 @@ def registry_of(
     server: ConfluentServer, clock: Clock | None = None, path: str = "", **said: object
 ) -> ConfluentSchemaRegistry:
     clock = clock or VirtualClock()
-    made = WebServer(server.url + path, clock=clock, **said)  # type: ignore[arg-type]
+    made = WebServer(server.url + path, clock=clock, **said)  # type: ignore[arg-type]  # as they come
     return ConfluentSchemaRegistry(made, clock)
 
 
-def answering(status: int, body: bytes = b"", **headers: str):  # noqa: ANN201
+def answering(status: int, body: bytes = b"", **headers: str) -> Misbehave:
     def misbehave(handler: Handler) -> bool:
         reply(handler, status, body, **headers)
         return True

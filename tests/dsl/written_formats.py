@@ -24,6 +24,7 @@ from lakebed.model.schema import Schema, schema_of
 from lakebed.ports.schema_registry import RegisteredSchema, SchemaId
 from tests.dsl.decoding import Outcome, decode
 
+Write = Callable[[dict[str, Any]], bytes]
 SCALARS: dict[str, Any] = {
     "name": "string?",
     "size": "float64?",
@@ -240,11 +241,11 @@ def as_protobuf(value: dict[str, Any]) -> bytes:
     return message.SerializeToString()
 
 
-def confluent(write: Callable[[dict[str, Any]], bytes], more: bytes = b"") -> Any:  # noqa: ANN401
+def confluent(write: Write, more: bytes = b"") -> Write:
     return lambda value: b"\x00\x00\x00\x00\x09" + more + write(value)
 
 
-def of_glue(write: Callable[[dict[str, Any]], bytes]) -> Any:  # noqa: ANN401
+def of_glue(write: Write) -> Write:
     return lambda value: b"\x03\x05" + VERSION.bytes + zlib.compress(write(value))
 
 
@@ -254,7 +255,7 @@ class Format:
     format's page says, with all else left out or null. is_flat: it has no lists and the like."""
 
     decoder: dict[str, Any]
-    write: Callable[[dict[str, Any]], bytes]
+    write: Write
     by_hand: bytes
     resources: Resources = NO_RESOURCES
     is_flat: bool = False

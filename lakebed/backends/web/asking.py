@@ -20,8 +20,13 @@ _PIECE_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a server said. location: where it sends us instead, as far as it may be shown."""
+class WebAnswer:
+    """What a server said.
+
+    status: of HTTP.
+    body: as it came.
+    location: where it sends us instead, as far as it may be shown; empty: nowhere.
+    """
 
     status: int
     body: bytes
@@ -57,7 +62,7 @@ class WebServer:
             login = f"{user}:{password.reveal() if password else ''}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
 
-    def get(self, path: str, *, seconds: float, bytes_max: int) -> Answer:
+    def get(self, path: str, *, seconds: float, bytes_max: int) -> WebAnswer:
         """Return the answer to a GET. path: below the server's own, with its query.
 
         Raises:
@@ -81,7 +86,7 @@ class WebServer:
             return HTTPConnection(self._host, self._port, timeout=seconds)
         return HTTPSConnection(self._host, self._port, timeout=seconds, context=self._tls)
 
-    def _read(self, response: HTTPResponse, bytes_max: int) -> Answer:
+    def _read(self, response: HTTPResponse, bytes_max: int) -> WebAnswer:
         body = bytearray()
         while piece := response.read(_PIECE_BYTES):
             body += piece
@@ -90,7 +95,7 @@ class WebServer:
         if response.length:
             raise self._away("its answer was cut off")
         location = response.getheader("Location") or ""
-        return Answer(response.status, bytes(body), ascii(location)[1:201])
+        return WebAnswer(response.status, bytes(body), ascii(location)[1:201])
 
     def _away(self, why: str) -> UnavailableError:
         return UnavailableError("a server on the web gives no answer", url=self.url, why=why)

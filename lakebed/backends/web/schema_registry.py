@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Meta
 
-from lakebed.backends.web.asking import Answer, WebServer
+from lakebed.backends.web.asking import WebAnswer, WebServer
 from lakebed.errors import DeniedError, InvalidError, UnavailableError
 from lakebed.ports.clock import Clock
 from lakebed.ports.schema_registry import (
@@ -118,14 +118,14 @@ class ConfluentSchemaRegistry:
                 wait *= 2
         return self._said(self._answer(path, until))
 
-    def _answer(self, path: str, until: float) -> Answer:
+    def _answer(self, path: str, until: float) -> WebAnswer:
         left = until - self._clock.monotonic()
         if left <= 0:
             raise self._unclear(f"it takes more than {QUESTION_SECONDS:g} s")
         seconds = min(ANSWER_SECONDS, left)
         return self._server.get(path, seconds=seconds, bytes_max=SCHEMA_BYTES_MAX)
 
-    def _said(self, answer: Answer) -> _Schema | None:
+    def _said(self, answer: WebAnswer) -> _Schema | None:
         match answer.status:
             case status if status == _OK:
                 return self._parsed(answer.body)

@@ -87,7 +87,7 @@ def unframed(payloads: pa.BinaryArray, framing: FrameOf, verdicts: Verdicts) -> 
     odd = np.flatnonzero(~is_plain & (lengths > 0))
     if not len(odd):
         return cut
-    values = cut.to_pylist()  # of a block with bad or compressed records
+    values = cut.to_pylist()  # bounded: a block, which has bad or compressed records
     for index in odd.tolist():
         if values[index] is None:
             continue
