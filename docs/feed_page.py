@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from lakebed.config.custom_sources import CustomFeed, CustomSettings
+from lakebed.config.decoder_registries import RegistryOf
 from lakebed.config.decoders import DecoderSettings, TimeOf
 from lakebed.config.feed_sources import SOURCES, KafkaLogin
 from lakebed.config.feeds import ConnectionSettings, FeedSettings
@@ -79,6 +80,8 @@ def feed_page(made: str) -> str:
     lines += ["## Its decoder: `decoder = { ... }`", "", *_fields_said(DecoderSettings), ""]
     lines += ["`time` has these; one text is short for `{ path = ... }`.", ""]
     lines += [*_fields_said(TimeOf), ""]
+    lines += ["`registry` has these; one text is short for `{ url = ... }`.", ""]
+    lines += [*_fields_said(RegistryOf), ""]
     lines += ["## A connection: `[connection.NAME]`", "", *_table(ConnectionSettings), ""]
     lines += ["## A policy: `[policy.NAME]`", ""]
     lines += [

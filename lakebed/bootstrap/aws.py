@@ -78,8 +78,8 @@ def open_instance(
     return assemble(stores, states=states, spill=spill, memory=memory)
 
 
-def new_clients(clock: Clock, rng: random.Random) -> AmazonClients:
-    """Return clients of AWS as the variables of this process say.
+def new_clients(clock: Clock, rng: random.Random, region: str = "") -> AmazonClients:
+    """Return clients of AWS as the variables of this process say. region: another one than theirs.
 
     Raises:
         InvalidError: boto3 is not installed.
@@ -91,6 +91,8 @@ def new_clients(clock: Clock, rng: random.Random) -> AmazonClients:
             raise
         hint = "install it: pip install 'lakebed[aws]', or -r requirements/aws.txt"
         raise InvalidError(f"a lake on AWS needs {error.name}", hint=hint) from None
+    if region:
+        return AmazonClients(clock=clock, rng=rng, region_name=region)
     return AmazonClients(clock=clock, rng=rng)
 
 

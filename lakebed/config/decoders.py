@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.decoder_registries import Framing, RegistryOf, framing_of
 from lakebed.errors import InvalidError, did_you_mean
 
 Format = Literal["json", "text", "raw", "msgpack", "avro", "protobuf"]
@@ -56,11 +57,14 @@ class DecoderSettings(msgspec.Struct, frozen=True, kw_only=True):
     fields: of `text`: names of the fields of a line, in order.
     delimiter, quote: of `text`: one character each; an empty quote: there is none.
     null: of `text`: the text that stands for null.
-    framing: of `avro`: `registry` (a zero byte and a schema's id before each datum), `container`
-        (each record is a file with its schema), `datum` (`avro_schema` alone says what it is).
+    framing: what stands in front of a record. `registry`: a zero byte and a schema's id, as
+        Confluent's serializers write it. `glue`: as those of AWS Glue do. Of `avro` also
+        `container` (each record is a file with its schema) and `datum` (`avro_schema` alone says
+        what it is). Left out: of `avro` that of its registry; of `json` and `protobuf` nothing.
+    registry: of the schemas of `avro`. A text is its `url`.
     avro_schema: JSON text; the schema that rows are read by, or of each datum.
     descriptors: of `protobuf`: path of a descriptor set, as `protoc --descriptor_set_out
-        --include_imports` writes it.
+        --include_imports` writes it: a file of the machine that runs the feed, or s3://BUCKET/KEY.
     message: of `protobuf`: full name of the message.
     """
 
@@ -71,7 +75,8 @@ class DecoderSettings(msgspec.Struct, frozen=True, kw_only=True):
     delimiter: Annotated[str, Meta(min_length=1, max_length=1)] = ","
     quote: Annotated[str, Meta(max_length=1)] = '"'
     null: str = ""
-    framing: Literal["registry", "container", "datum"] = "registry"
+    framing: Framing = ""
+    registry: RegistryOf | None = None
     avro_schema: str = ""
     descriptors: str = ""
     message: str = ""
@@ -129,10 +134,16 @@ def decoder_settings_of(said: object, *, at: str) -> DecoderSettings:
         fields = {**fields, "time": {} if time == "record" else {"path": time}}
     elif isinstance(time, Mapping):
         _check_names(time, TimeOf, f"{at}.time")
+    registry = fields.get("registry")
+    if isinstance(registry, str):
+        fields = {**fields, "registry": {"url": registry}}
+    elif isinstance(registry, Mapping):
+        _check_names(registry, RegistryOf, f"{at}.registry")
     settings = _converted(fields, DecoderSettings, at)
     if settings.time is not None:
         check_way_of_time(settings.time.as_, at=f"{at}.time.as")
-    return settings
+    framing = framing_of(settings.format, settings.framing, settings.registry, at=at)
+    return msgspec.structs.replace(settings, framing=framing)
 
 
 def columns_of(said: object, *, at: str) -> ColumnsOf:

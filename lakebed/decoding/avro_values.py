@@ -1,7 +1,6 @@
 """Avro payloads, each of which is exactly one record, opened by fastavro.
 
-Schemas come from a registry, from the definition, or with the record; a schema that could make a
-small payload endless is not read by.
+Schemas come from a registry, from the definition, or with the record.
 """
 
 from __future__ import annotations
@@ -15,20 +14,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import fastavro
-from fastavro.schema import SchemaParseException, UnknownType
 
 from lakebed.config.decoders import DecoderSettings
 from lakebed.decoding.python_values import BadRecordError
+from lakebed.decoding.registered.avro_schemas import parsed_schema
+from lakebed.decoding.registered.frames import frame_of, inflated
 from lakebed.decoding.wanted import Value
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.feeds.verdicts import Verdict
-from lakebed.ports.schema_registry import SchemaRegistry
+from lakebed.ports.schema_registry import RegisteredSchema, SchemaId, SchemaRegistry
 
 SCHEMAS_MAX: Final = 10_000
 """That one decoder keeps."""
-CONTAINER_BYTES_MAX: Final = 64 << 20
-"""Of a container's block, decompressed."""
-_MAGIC, _HEAD = b"Obj\x01", struct.Struct(">bI")
+CONTAINER_TEXTS_BYTES_MAX: Final = 16 << 20
+"""Of schemas of containers that it keeps."""
+_MAGIC: Final = b"Obj\x01"
 _HEADER: Final = {
     "type": "record",
     "name": "header",
@@ -38,16 +38,6 @@ _HEADER: Final = {
         {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
     ],
 }
-_PRIMITIVES: Final = ("boolean", "int", "long", "float", "double", "bytes", "string", "null")
-_BROKEN_SCHEMA: Final = (
-    SchemaParseException,
-    UnknownType,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 _BROKEN_DATA: Final = (
     ArithmeticError,
     AttributeError,
@@ -59,7 +49,6 @@ _BROKEN_DATA: Final = (
     ValueError,
     struct.error,
 )
-_NO_SCHEMA: Final = BadRecordError(Verdict.SCHEMA_UNKNOWN, "its schema cannot be read by")
 
 
 class OpenAvro:
@@ -69,12 +58,13 @@ class OpenAvro:
     """
 
     def __init__(self, settings: DecoderSettings, registry: SchemaRegistry | None) -> None:
-        self._framing = settings.framing
+        self._framing = settings.framing or "registry"
         self._bytes_max = settings.record_bytes_max
         self._registry = registry
-        self._known: dict[int, Any] = {}
+        self._known: dict[SchemaId, Any] = {}
         self._parsed: dict[bytes, Any] = {}
-        self._wanted = _parse(settings.avro_schema) if settings.avro_schema else None
+        self._parsed_bytes = 0
+        self._wanted = _parsed(settings.avro_schema) if settings.avro_schema else None
 
     def __call__(self, payload: bytes) -> Mapping[str, Any]:
         """Return a payload's fields.
@@ -87,20 +77,18 @@ class OpenAvro:
             return self._container(payload)
         if self._framing == "datum":
             return self._datum(io.BytesIO(payload), self._wanted)
-        if len(payload) < _HEAD.size or payload[0] != 0:
-            raise BadRecordError(Verdict.UNPARSABLE, "no zero byte and id of a schema in front")
-        _, id_ = _HEAD.unpack_from(payload)
-        return self._datum(io.BytesIO(payload[_HEAD.size :]), self._schema(id_))
+        id_, data = frame_of(payload, "glue" if self._framing == "glue" else "registry")
+        return self._datum(io.BytesIO(data), self._schema(id_))
 
-    def _schema(self, id_: int) -> Any:  # noqa: ANN401 - what fastavro parses
+    def _schema(self, id_: SchemaId) -> Any:  # noqa: ANN401 - what fastavro parses
         if id_ not in self._known:
             assert self._registry is not None, "checked by the definition"
-            text = self._registry.schema(id_) or self._registry.schema(id_)  # one more try
-            if text is None:  # not kept: it may be registered later
+            found = self._registry.schema(id_)
+            if found is None:  # not kept: it may be registered later
                 raise BadRecordError(Verdict.SCHEMA_UNKNOWN, f"schema {id_}")
             if len(self._known) >= SCHEMAS_MAX:
                 self._known.clear()
-            self._known[id_] = _parse(text)
+            self._known[id_] = parsed_schema(found)
         return self._known[id_]
 
     def _datum(
@@ -109,7 +97,7 @@ class OpenAvro:
         schema: Any,  # noqa: ANN401 - what fastavro parses
     ) -> Mapping[str, Any]:
         if schema is None:
-            raise _NO_SCHEMA
+            raise BadRecordError(Verdict.SCHEMA_UNKNOWN, "its schema cannot be read by")
         try:
             found = fastavro.schemaless_reader(file, schema, self._wanted)
         except UnicodeDecodeError:
@@ -136,31 +124,26 @@ class OpenAvro:
             data, sync = file.read(size), file.read(16)
             if size < 0 or len(data) != size or sync != header["sync"]:
                 raise ValueError
-        except (*_BROKEN_DATA, *_BROKEN_SCHEMA):
+        except _BROKEN_DATA:
             detail = "not a container of Avro, or cut off"
             raise BadRecordError(Verdict.UNPARSABLE, detail) from None
         if count != 1 or file.read(1):
             raise BadRecordError(Verdict.NOT_ONE_OBJECT, "a container of several records, or none")
+        if codec == b"deflate":
+            data = inflated(data, -zlib.MAX_WBITS)
+        elif codec != b"null":
+            detail = "a container's codec is neither null nor deflate"
+            raise BadRecordError(Verdict.UNPARSABLE, detail)
+        return self._datum(io.BytesIO(data), self._schema_inside(text))
+
+    def _schema_inside(self, text: bytes) -> Any:  # noqa: ANN401 - what fastavro parses
         if text not in self._parsed:
-            if len(self._parsed) >= SCHEMAS_MAX:
+            self._parsed_bytes += len(text)
+            if len(self._parsed) >= SCHEMAS_MAX or self._parsed_bytes > CONTAINER_TEXTS_BYTES_MAX:
                 self._parsed.clear()
-            self._parsed[text] = _parse(text.decode("utf-8", "replace"))
-        return self._datum(io.BytesIO(_inflated(data, codec)), self._parsed[text])
-
-
-def _inflated(data: bytes, codec: bytes) -> bytes:
-    if codec == b"null":
-        return data
-    if codec != b"deflate":
-        raise BadRecordError(Verdict.UNPARSABLE, "a container's codec is neither null nor deflate")
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    try:
-        found = inflater.decompress(data, CONTAINER_BYTES_MAX)
-    except zlib.error:
-        raise BadRecordError(Verdict.UNPARSABLE, "a container's block is damaged") from None
-    if inflater.unconsumed_tail:
-        raise BadRecordError(Verdict.TOO_LARGE, f"more than {CONTAINER_BYTES_MAX:,} bytes inside")
-    return found
+                self._parsed_bytes = len(text)
+            self._parsed[text] = _parsed(text.decode("utf-8", "replace"))
+        return self._parsed[text]
 
 
 def check_avro(
@@ -168,72 +151,40 @@ def check_avro(
 ) -> None:
     """Refuse a definition that can never read. Raises: InvalidError."""
     at = "decoder.avro_schema"
-    if settings.framing == "registry" and registry is None:
-        hint = "name the registry, or set `framing`"
+    if settings.framing not in {"container", "datum"} and registry is None:
+        hint = 'name it: `registry = "https://..."`, or set `framing`'
         raise InvalidError("a registry of schemas is needed", at="decoder.framing", hint=hint)
     if settings.framing == "datum" and not settings.avro_schema:
         hint = "write the schema of records as JSON text"
         raise InvalidError("a datum is read by its schema", at=at, hint=hint)
-    if not settings.avro_schema:
-        return
-    if _parse(settings.avro_schema) is None:
+    if settings.avro_schema:
+        check_avro_schema(RegisteredSchema(kind="avro", text=settings.avro_schema), values, at=at)
+
+
+def check_avro_schema(schema: RegisteredSchema, values: Sequence[Value], *, at: str) -> None:
+    """Refuse a schema that values cannot be read by. at: path of the setting, for messages.
+
+    Raises:
+        InvalidError: it is none of Avro, is not one to read by, or has not all of the fields.
+    """
+    if schema.kind != "avro":
+        hint = 'choose another `format`: records of JSON need `framing = "registry"` only'
+        raise InvalidError("not a schema of Avro", at=at, kind=schema.kind[:80], hint=hint)
+    if parsed_schema(schema) is None:
         hint = "give a record's schema: without types that hold themselves, and lists of nothing"
         raise InvalidError("not a schema of Avro that records are read by", at=at, hint=hint)
-    form = json.loads(settings.avro_schema)
-    names = [field["name"] for field in form.get("fields", [])]
+    form = json.loads(schema.text)
+    if not isinstance(form, dict) or "fields" not in form:
+        return  # a name, or one of several
+    names = [field["name"] for field in form["fields"]]
     for value in values:
         if value.path[0] not in names:
             hint = did_you_mean(value.path[0], names, what="field")
             raise InvalidError("the schema has no such field", at=at, path=value.path[0], hint=hint)
 
 
-def _parse(text: str) -> Any:  # noqa: ANN401 - what fastavro parses
-    """Return a schema as fastavro reads by it; None: it is none, or not one to read by."""
-    try:
-        form = json.loads(text)
-        if not _is_bounded(form, ()):
-            return None
-        return fastavro.parse_schema(form)
-    except _BROKEN_SCHEMA:
-        return None
-
-
-def _is_bounded(form: Any, inside: tuple[str, ...]) -> bool:  # noqa: ANN401 - of JSON
-    """Whether no type holds itself, which could be as deep as a payload is long, and each item of a
-    list takes a byte: else a few bytes could say that there are billions."""
-    match form:
-        case str():
-            return form not in inside
-        case list():
-            return all(_is_bounded(part, inside) for part in form)
-        case {"type": "record" | "error", "name": str(name), "fields": list(fields)}:
-            full = f"{form['namespace']}.{name}" if form.get("namespace") else name
-            within = (*inside, name, full, name.rsplit(".", 1)[-1])
-            return all(_is_bounded(field["type"], within) for field in fields)
-        case {"type": "array", "items": items}:
-            return _takes_bytes(items) and _is_bounded(items, inside)
-        case {"type": "map", "values": values}:
-            return _is_bounded(values, inside)
-        case {"type": dict() | list() as inner}:
-            return _is_bounded(inner, inside)
-        case {"type": str(name)}:
-            return name not in inside
-        case _:
-            return False
-
-
-def _takes_bytes(form: Any) -> bool:  # noqa: ANN401 - of JSON
-    match form:
-        case {"type": "record" | "error", "fields": list(fields)}:
-            return any(_takes_bytes(field["type"]) for field in fields)
-        case {"type": "fixed", "size": size}:
-            return bool(size > 0)
-        case {"type": inner}:
-            return _takes_bytes(inner)
-        case str():  # a name of a type may stand for one of nothing
-            return form in _PRIMITIVES[:-1] or form in ("array", "map", "enum")
-        case _:
-            return True
+def _parsed(text: str) -> Any:  # noqa: ANN401 - what fastavro parses
+    return parsed_schema(RegisteredSchema(kind="avro", text=text))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of Avro

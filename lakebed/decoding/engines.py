@@ -19,6 +19,7 @@ from lakebed.decoding.json_values import JsonValues
 from lakebed.decoding.msgpack_values import OpenMsgpack
 from lakebed.decoding.python_values import Open, PythonValues
 from lakebed.decoding.raw_values import RawValues
+from lakebed.decoding.registered.frames import FrameOf, unframed
 from lakebed.decoding.rows import RowMaker
 from lakebed.decoding.text_values import TextValues, check_text
 from lakebed.decoding.times import MICROS
@@ -27,7 +28,7 @@ from lakebed.decoding.wanted import Value, Wanted, wanted_of
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.schema import Schema
-from lakebed.ports.schema_registry import SchemaRegistry
+from lakebed.ports.schema_registry import RegisteredSchema, SchemaRegistry
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 BLOCK_BYTES: Final = 4 << 20
@@ -75,6 +76,27 @@ def decoder_of(
     return PlainDecoder(settings, columns, schema, reader, rows)
 
 
+def check_registered(
+    settings: DecoderSettings,
+    columns: ColumnsOf,
+    schema: Schema,
+    registered: RegisteredSchema,
+    *,
+    at: str,
+    subject_at: str,
+) -> None:
+    """Refuse a table that records of a registered schema of Avro do not fit. at, subject_at: paths
+    of the connection's section and of the setting that names the schema, for messages.
+
+    Raises:
+        InvalidError: it has no field that a column is made of, or cannot be read by.
+    """
+    from lakebed.decoding.avro_values import check_avro_schema
+
+    values = wanted_of(settings, columns, schema, at=at).values
+    check_avro_schema(registered, [] if settings.avro_schema else values, at=subject_at)
+
+
 def _raw_columns(columns: ColumnsOf, schema: Schema, at: str) -> ColumnsOf:
     """Return columns that take no values: raw records have no fields."""
     if columns.columns:
@@ -120,12 +142,22 @@ def _open_of(settings: DecoderSettings, values: Sequence[Value], resources: Reso
             return OpenAvro(settings, resources.registry)
         from lakebed.decoding.protobuf_values import OpenProtobuf
 
-        return OpenProtobuf(resources.descriptors, settings.message, values)
+        has_indexes = settings.framing == "registry"
+        return OpenProtobuf(
+            resources.descriptors, settings.message, values, has_indexes=has_indexes
+        )
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"fastavro", "google"}:
             raise
         hint = "install it: pip install 'lakebed[feeds]', or -r requirements/feeds.txt"
         raise InvalidError(f"{settings.format} needs {error.name}", hint=hint) from None
+
+
+def _block_framing(settings: DecoderSettings) -> FrameOf | None:
+    """Return what is taken off records before they are read; of Avro its reader needs it."""
+    if settings.format == "avro" or settings.framing not in {"registry", "glue"}:
+        return None
+    return settings.framing
 
 
 class PlainDecoder:
@@ -140,6 +172,7 @@ class PlainDecoder:
         rows: RowMaker,
     ) -> None:
         self._bytes_max = settings.record_bytes_max
+        self._framing = _block_framing(settings)
         self._nulls = columns.nulls
         self._schema = arrow_schema(schema)
         self._reader = reader
@@ -164,6 +197,9 @@ class PlainDecoder:
             ignored = self._nulls == "ignore"
             verdict = Verdict.IGNORED if ignored else Verdict.NULL_IN_REQUIRED
             verdicts.mark_all(np.flatnonzero(is_empty), verdict, "the record has no value")
+        if self._framing:
+            payloads = unframed(payloads, self._framing, verdicts)
+            records = records.set_column(records.schema.get_field_index("value"), "value", payloads)
         read = self._read(payloads, verdicts, is_empty)
 
         def why_null(record: int, value: int) -> Verdict:

@@ -20,6 +20,7 @@ DIGITS_MAX = 76
 REFUSALS = (pa.ArrowException, InvalidError, UnicodeDecodeError, OverflowError)
 """What a cast raises when a value does not fit."""
 
+INTEGER = "^-?[0-9]+$"
 _DECIMAL = r"^[+-]?([0-9]{1,38}\.?[0-9]{0,38}|\.[0-9]{1,38})$"
 _KEY_WIDTHS = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
 
@@ -81,9 +82,21 @@ def decimals_of(texts: pa.Array, scale: int) -> pa.Array:
     Raises:
         pa.ArrowInvalid: a text is none of up to 38 digits before and 38 behind the point.
     """
-    if not pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py():  # bounded: one flag
+    is_decimal = pc.match_substring_regex(texts, _DECIMAL)
+    if not pc.all(is_decimal, min_count=0).as_py():  # bounded: one flag; of nulls alone it is true
         raise pa.ArrowInvalid("not a decimal")
     return texts.cast(pa.decimal256(DIGITS_MAX, scale))
+
+
+def integers_of(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return integers that texts write in decimal digits. Arrow itself reads `0xf`, too.
+
+    Raises:
+        pa.ArrowInvalid: a text is none, or out of the type's range.
+    """
+    if not pc.all(pc.match_substring_regex(texts, INTEGER), min_count=0).as_py():  # bounded: a flag
+        raise pa.ArrowInvalid("not an integer")
+    return texts.cast(type_)
 
 
 def bools(mask: pa.Array) -> Mask:

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lakebed.decoding.python_values import BadRecordError
+from lakebed.decoding.registered.frames import message_indexes
 from lakebed.decoding.wanted import TEXT, Raw, Value
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.feeds.verdicts import Verdict
@@ -28,12 +29,21 @@ _TIMESTAMP: Final = "google.protobuf.Timestamp"
 class OpenProtobuf:
     """Opens payloads of one message type; of each the wanted values become Python's.
 
-    descriptors: bytes of a descriptor set. message: full name of the type.
+    descriptors: bytes of a descriptor set. message: full name of the type. has_indexes: whether
+    indexes of the type in its file stand in front, as Confluent's serializers write them.
     """
 
-    def __init__(self, descriptors: bytes, message: str, values: Sequence[Value]) -> None:
+    def __init__(
+        self,
+        descriptors: bytes,
+        message: str,
+        values: Sequence[Value],
+        *,
+        has_indexes: bool = False,
+    ) -> None:
         """Raises: InvalidError: they do not hold the message, or the message not the values."""
         descriptor = _descriptor(descriptors, message)
+        self._indexes = _indexes_of(descriptor) if has_indexes else None
         self._values = values
         self._new = message_factory.GetMessageClass(descriptor)
         for value in values:
@@ -41,6 +51,10 @@ class OpenProtobuf:
 
     def __call__(self, payload: bytes) -> Mapping[str, Any]:
         """Return a payload's fields. Raises: BadRecordError."""
+        if self._indexes is not None:
+            indexes, payload = message_indexes(payload)
+            if indexes != self._indexes:
+                raise BadRecordError(Verdict.TYPE_MISMATCH, "another message of its file")
         message = self._new()
         try:
             message.ParseFromString(payload)
@@ -133,6 +147,14 @@ def _descriptor(descriptors: bytes, message: str) -> Descriptor:
         raise InvalidError(
             "the descriptor set has no such message", at="decoder.message", got=message, hint=hint
         ) from None
+
+
+def _indexes_of(descriptor: Descriptor) -> tuple[int, ...]:
+    """Return which message of its file it is, from the outermost on."""
+    outer = descriptor.containing_type
+    if outer is None:
+        return (list(descriptor.file.message_types_by_name).index(descriptor.name),)
+    return (*_indexes_of(outer), list(outer.nested_types_by_name).index(descriptor.name))
 
 
 def _check_path(descriptor: Descriptor, value: Value) -> None:

@@ -12,7 +12,16 @@ import pyarrow.compute as pc
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
 from lakebed.decoding.auto_keys import auto_keys
 from lakebed.decoding.decoder import Verdicts
-from lakebed.decoding.masks import Mask, bools, cast_or_null, copied, decimals_of, keys_too_long
+from lakebed.decoding.masks import (
+    INTEGER,
+    Mask,
+    bools,
+    cast_or_null,
+    copied,
+    decimals_of,
+    integers_of,
+    keys_too_long,
+)
 from lakebed.decoding.times import MICROS, Times, own_times
 from lakebed.decoding.values import Indices, ReadValues
 from lakebed.decoding.wanted import LINEAGE, OF_RECORD, Column, Wanted
@@ -163,6 +172,8 @@ def _mark_nulls(column: Column, made: pa.Array, block: _Block, why_null: WhyNull
 def _cast(raw: pa.Array, field: Field, type_: pa.DataType) -> tuple[pa.Array, Mask]:
     if raw.type == type_:
         return raw, np.zeros(len(raw), np.bool_)
+    if pa.types.is_string(raw.type) and pa.types.is_integer(type_):
+        return cast_or_null(raw, lambda part: integers_of(part, type_), type_)
     if pa.types.is_string(raw.type) and pa.types.is_decimal(type_):
         return cast_or_null(raw, lambda part: decimals_of(part, type_.scale).cast(type_), type_)
     return cast_or_null(
@@ -174,7 +185,7 @@ def _look_like_numbers(raw: pa.Array, type_: pa.DataType) -> Mask:
     """Return which values are numbers, so that only their size can be what is wrong with them."""
     kinds = pa.types
     if kinds.is_string(raw.type) and kinds.is_integer(type_):
-        return bools(pc.match_substring_regex(raw, "^[+-]?[0-9]+$"))
+        return bools(pc.match_substring_regex(raw, INTEGER))
     if kinds.is_string(raw.type) and (kinds.is_floating(type_) or kinds.is_decimal(type_)):
         return bools(pc.match_substring_regex(raw, "^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]+)?$"))
     return np.full(len(raw), kinds.is_decimal(raw.type) or kinds.is_integer(raw.type), np.bool_)

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
+
+SchemaId = int | UUID
+"""Confluent's registries count; Glue's give each version of a schema a UUID."""
+
+SCHEMA_BYTES_MAX = 4 << 20
+"""Of a schema, with all that it refers to."""
+REFERENCES_MAX = 100
+"""That a schema may have, also by others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredSchema:
+    """A schema as it was registered.
+
+    kind: of its text: `avro`, `json` or `protobuf`.
+    references: texts of the schemas that it takes types of, each behind those that it needs.
+    """
+
+    kind: str
+    text: str
+    references: tuple[str, ...] = ()
 
 
 class SchemaRegistry(Protocol):
-    """Schemas by id. One that was registered never changes, so answers are kept for ever.
+    """Schemas by id. One that was registered never changes, so answers may be kept for ever.
 
     Every implementation passes `tests/contracts/test_schema_registry.py`.
     """
 
-    def schema(self, id_: int) -> str | None:
-        """Return the text of a schema of Avro. None: the registry knows no such id.
+    def schema(self, id_: SchemaId) -> RegisteredSchema | None:
+        """Return a schema. None: the registry knows no such id, or not all that it refers to.
 
         Raises:
             DeniedError: our credentials are refused.
+            InvalidError: what answers there is no registry that may be asked.
             UnavailableError: ask again.
+        """
+        ...
+
+    def newest(self, subject: str) -> RegisteredSchema | None:
+        """Return the newest schema of a subject. None: the registry knows no such subject.
+
+        Raises:
+            DeniedError, InvalidError, UnavailableError: as `schema`.
         """
         ...

@@ -97,7 +97,9 @@ class MemoryInstance:
             registry=self.registry,
             queues=self.queues,
             tracker=self.tracker,
-            feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes()),
+            feeds=FeedStores(
+                MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes(), {}
+            ),
         )
         self.lake = assemble(stores, states=folder / "states", spill=folder, memory=Memory())
         self.stores = self.function_stores("function")

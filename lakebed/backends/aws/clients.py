@@ -175,6 +175,11 @@ class AmazonClients:
         return self._client("secretsmanager")
 
     @property
+    def glue(self) -> Client:
+        """The client of Glue, for its registry of schemas."""
+        return self._client("glue")
+
+    @property
     def service_quotas(self) -> Client:
         """The client of Service Quotas: what an account may use at one time."""
         return self._client("service-quotas")

@@ -113,6 +113,7 @@ AMAZON_SPARK = Language("application of EMR Serverless", BOTO_ERRORS, answer_of)
 AMAZON_NETWORK = Language("network", BOTO_ERRORS, answer_of)
 AMAZON_ACCOUNT = Language("account in region", BOTO_ERRORS, answer_of)
 AMAZON_SECRET = Language("secret", BOTO_ERRORS, answer_of)
+AMAZON_SCHEMA = Language("schema of Glue", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
 
 

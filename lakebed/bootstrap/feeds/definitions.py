@@ -6,6 +6,7 @@ from functools import partial
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.custom_sources import installed
+from lakebed.bootstrap.feeds.decoders import check_decoder
 from lakebed.bootstrap.feeds.pipelines import id_of
 from lakebed.bootstrap.feeds.policies import check_policy
 from lakebed.bootstrap.feeds.segments import waits_in_file
@@ -14,7 +15,6 @@ from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, landing_table_name
 from lakebed.config.policies import Policy
-from lakebed.decoding.engines import decoder_of
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.feeds.apply_definitions import ApplyDefinitions, KnownInTable
 from lakebed.feeds.drop_definitions import DropDefinitions
@@ -115,7 +115,11 @@ def _check_connection(app: App, connection: DefinedConnection, feed: Feed, polic
     check_policy(policy, table, at=f"{at}.policy")
     settings = feed.decoder_settings
     if settings is not None:
-        decoder_of(settings, connection.columns_settings(policy), table.schema, at=at)
+        columns, decoder_at = (
+            connection.columns_settings(policy),
+            at_of("feed", feed.name, "decoder"),
+        )
+        check_decoder(app, settings, columns, table.schema, at=at, decoder_at=decoder_at)
     if connection.where:
         try:
             checked_predicate(predicate_from_text(connection.where), table.schema)

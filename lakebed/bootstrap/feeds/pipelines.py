@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.decoders import resources_of
 from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
 from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
@@ -274,16 +275,25 @@ def congestion_rules(policy: Policy) -> CongestionRules:
 def decoding_of(
     app: App, definition: ConnectionDefinition, id_: ConnectionId, schema: Schema
 ) -> DecodeRecords:
-    """Return what makes rows for a connection. Raises: InvalidError: it does not fit its table."""
+    """Return what makes rows for a connection. Raises: InvalidError: it does not fit its table; and
+    as `resources_of`."""
     connection, feed, policy = definition.connection, definition.feed, definition.policy
     at = at_of("connection", connection.name)
     if not feed.decoder:
         hint = f'say how its records are read: [feed.{feed.name}] decoder = {{ format = "json" }}'
         raise InvalidError("a connection of a feed without a decoder", at=at, hint=hint)
-    settings = decoder_settings_of(feed.decoder, at=at_of("feed", feed.name, "decoder"))
+    decoder_at = at_of("feed", feed.name, "decoder")
+    settings = decoder_settings_of(feed.decoder, at=decoder_at)
     columns = connection.columns_settings(policy)
     columns = msgspec.structs.replace(columns, feed=_named_for_keys(app, feed))
-    decoder = decoder_of(settings, columns, schema, version=definition.version, at=at)
+    decoder = decoder_of(
+        settings,
+        columns,
+        schema,
+        version=definition.version,
+        resources=resources_of(app, settings, at=decoder_at),
+        at=at,
+    )
     rules = RecordRules(
         on_error=policy.on_record_error,
         errors_in_row_max=policy.errors_in_row_max,

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from lakebed.backends.local.feed_registry import SqliteFeedRegistry
 from lakebed.backends.local.leases import SqliteLeases
 from lakebed.backends.local.secrets import EnvironmentSecrets, FileSecrets, FirstOfSecrets
+from lakebed.config.decoder_registries import RegistryOf
 from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.leases import Leases
+from lakebed.ports.schema_registry import SchemaRegistry
 from lakebed.ports.secrets import Secrets
 
 if TYPE_CHECKING:
@@ -25,12 +27,17 @@ SECRETS_FOLDER = "secrets"
 
 
 class FeedStores(NamedTuple):
-    """Leases, definitions and secrets of one lake; and what this process holds of its feeds."""
+    """Leases, definitions and secrets of one lake.
+
+    held: what this process holds of its feeds.
+    known_schemas: of registries that decoders name, as far as this process has asked for them.
+    """
 
     leases: Leases
     definitions: FeedRegistry
     secrets: Secrets
     held: HeldBytes
+    known_schemas: dict[RegistryOf, SchemaRegistry]
 
 
 def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
@@ -41,6 +48,7 @@ def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
         opened.enter_context(closing(SqliteFeedRegistry(path))),
         FirstOfSecrets(environment, files),
         HeldBytes(),
+        {},
     )
 
 
@@ -61,4 +69,5 @@ def instance_feed_stores(
             SecretsManagerSecrets(clients, f"lakebed/{resources.instance}/"),
         ),
         HeldBytes(),
+        {},
     )

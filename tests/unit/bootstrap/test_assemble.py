@@ -67,7 +67,7 @@ def stores(closed: list[str]) -> Stores:
         registry=MemoryTableRegistry(),
         queues=MemoryJobQueues(clock),
         tracker=MemoryJobTracker(),
-        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes()),
+        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes(), {}),
         close=lambda: closed.append("stores"),
     )
 

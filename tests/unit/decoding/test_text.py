@@ -42,6 +42,8 @@ def test_a_line_is_a_row() -> None:
     ("payload", "code"),
     [
         (b"1,a", "unparsable"),
+        (b"0xf,a,,,", "type-mismatch"),
+        (b"+1,a,,,", "type-mismatch"),
         (b"1,a,,,,", "unparsable"),
         (b'1,"a,,,', "unparsable"),
         (b'1,"a,"",,,', "unparsable"),
