@@ -10,6 +10,7 @@ from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import DefinedConnection, Feed
 from lakebed.config.policies import Policy
 from lakebed.decoding.engines import decoder_of
+from lakebed.decoding.routing import check_route, routed_decoder
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.feeds.apply_definitions import ApplyDefinitions
 from lakebed.feeds.drop_definitions import DropDefinitions
@@ -17,6 +18,7 @@ from lakebed.feeds.lifecycle import FeedLifecycle
 from lakebed.model.names import table_name
 from lakebed.model.predicates.language import checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
+from lakebed.statestore.open_table import OpenTable
 
 
 def apply_definitions(app: App) -> ApplyDefinitions:
@@ -39,26 +41,42 @@ def feed_lifecycle(app: App) -> FeedLifecycle:
 
 
 def _check_connection(app: App, connection: DefinedConnection, feed: Feed, policy: Policy) -> None:
-    """Check that the table is there, and that decoder and columns fit it.
+    """Check that its tables are there, and that decoder, route and columns fit them.
 
     Raises:
-        TableMissingError, InvalidError: it is not, or they do not; with the nearest.
+        TableMissingError, InvalidError: they are not, or do not; with the nearest.
     """
-    at = at_of("connection", connection.name)
-    try:
-        table = app.catalog.find(table_name(connection.table))
-    except TableMissingError as error:
-        hint = error.hint or "create it first: `lakebed table create`"
-        raise TableMissingError(
-            error.message, at=f"{at}.table", table=connection.table, hint=hint
-        ) from None
-    check_policy(policy, table, at=f"{at}.policy")
+    at, route = at_of("connection", connection.name), connection.routing
+    schemas = {
+        name: _checked_table(app, connection, name, policy).schema for name in connection.tables
+    }
     settings = feed.decoder_settings
     if settings is not None:
-        decoder_of(settings, connection.columns_settings(policy), table.schema, at=at)
-    if connection.where:
+        columns = connection.columns_settings(policy)
+        if route is not None:
+            check_route(settings, columns, route, list(schemas.values()), at=at)
+        for name, schema in schemas.items():
+            if route is None:
+                decoder_of(settings, columns, schema, at=at)
+            else:
+                routed_decoder(settings, columns, schema, route, name, at=at)
+    for name, schema in schemas.items() if connection.where else ():
         try:
-            checked_predicate(predicate_from_text(connection.where), table.schema)
+            checked_predicate(predicate_from_text(connection.where), schema)
         except InvalidError as error:
-            facts = {name: fact for name, fact in error.facts.items() if name != "at"}
+            facts = {fact: value for fact, value in error.facts.items() if fact != "at"}
+            facts |= {} if route is None else {"table": name}
             raise InvalidError(error.message, at=f"{at}.where", hint=error.hint, **facts) from None
+
+
+def _checked_table(app: App, connection: DefinedConnection, name: str, policy: Policy) -> OpenTable:
+    """Return one of the tables of a connection. Raises: as `_check_connection`."""
+    at, route = at_of("connection", connection.name), connection.routing
+    try:
+        table = app.catalog.find(table_name(name))
+    except TableMissingError as error:
+        hint = error.hint or "create it first: `lakebed table create`"
+        where = "table" if route is None else f"route.{route.path_of(name)}"
+        raise TableMissingError(error.message, at=f"{at}.{where}", table=name, hint=hint) from None
+    check_policy(policy, table, at=f"{at}.policy")
+    return table

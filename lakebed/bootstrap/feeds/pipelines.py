@@ -22,6 +22,7 @@ from lakebed.config.feeds import (
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
 from lakebed.decoding.engines import decoder_of
+from lakebed.decoding.routing import routed_decoder
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
@@ -30,6 +31,7 @@ from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
     FeedDefinition,
     KnownDefinitions,
+    by_table,
     is_landed,
 )
 from lakebed.feeds.land_records import LandRecords
@@ -76,7 +78,7 @@ def definitions_in(
         )
         for name, feed in file.feeds.items()
     }
-    connections = []
+    connections = list[ConnectionDefinition]()
     for name, connection in file.connections.items():
         at = at_of("connection", name)
         if connection.feed not in feeds:
@@ -84,7 +86,7 @@ def definitions_in(
             raise InvalidError("no feed has this name", at=f"{at}.feed", hint=hint)
         feed = feeds[connection.feed].feed
         policy = policy_of(connection.policy or feed.policy, file.policies, at=f"{at}.policy")
-        connections.append(
+        connections += by_table(
             ConnectionDefinition(
                 connection=connection,
                 feed=feed,
@@ -282,7 +284,14 @@ def decoding_of(
     }
     said |= {"nulls": policy.nulls, "unknown": policy.schema_column}
     columns = columns_of(said, at=at)
-    decoder = decoder_of(settings, columns, schema, version=definition.version, at=at)
+    route, version = connection.routing, definition.version
+    decoder = (
+        decoder_of(settings, columns, schema, version=version, at=at)
+        if route is None
+        else routed_decoder(
+            settings, columns, schema, route, connection.table, version=version, at=at
+        )
+    )
     rules = RecordRules(
         on_error=policy.on_record_error,
         errors_in_row_max=policy.errors_in_row_max,

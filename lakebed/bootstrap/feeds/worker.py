@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+import msgspec
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
@@ -80,7 +81,9 @@ def feed_worker(
         )
 
     def note_failure(one: WantedPipeline[pa.RecordBatch], failure: FeedFailure) -> None:
-        app.feeds.definitions.note_failure(one.kind, one.name, failure)
+        name, _, table = one.name.partition("/")
+        failed = msgspec.structs.replace(failure, table=table)
+        app.feeds.definitions.note_failure(one.kind, name, failed)
 
     return FeedWorker(
         worker=worker,
