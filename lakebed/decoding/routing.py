@@ -51,6 +51,7 @@ def routed_decoder(
     Raises:
         InvalidError: decoder, columns, route and table do not fit.
     """
+    values = _values_of(settings, columns, route, resources, at)
     own = _columns_of_table(columns, schema, table, at)
     own = msgspec.structs.replace(own, known={route.field: route.as_})
     try:
@@ -58,7 +59,7 @@ def routed_decoder(
     except InvalidError as error:
         facts = {name: fact for name, fact in error.facts.items() if name != "table"}
         raise InvalidError(error.message, table=table, hint=error.hint, **facts) from None
-    return _RoutedDecoder(_values_of(settings, columns, route, resources, at), rows, route, table)
+    return _RoutedDecoder(values, rows, route, table)
 
 
 def check_route(
