@@ -43,30 +43,43 @@ def test_a_value_may_be_called_like_a_secret_and_be_any_text() -> None:
 @pytest.mark.parametrize(
     ("said", "at", "hint"),
     [
-        (f'table = "t"\nroute = {{ field = "type", {TABLES} }}', "connection.c.route", "give `table`, or"),
-        ("", "connection.c", "say which"),
-        ('table = ""', None, "use 1 to 63"),
-        ("route = {}", "connection.c.route", "say by which value"),
-        ("route = 3", "connection.c.route", "write [connection.c.route]"),
-        ('route = { field = "type" }', "connection.c.route.tables", "say at least one"),
-        ('route = { field = "type", tables = {} }', "connection.c.route.tables", "say at least one"),
-        ('route = { field = "type", tables = 3 }', "connection.c.route.tables", "VALUE"),
-        (f'route = {{ feild = "type", {TABLES} }}', "connection.c.route.feild", "did you mean 'field'"),
-        (f'route = {{ field = "a..b", {TABLES} }}', "connection.c.route.field", "dots between"),
-        ('route = { field = "type", tables = { WEB = "Web!" } }', "connection.c.route.tables.WEB", "use 1 to 63"),
-        (f'route = {{ field = "type", {TABLES}, otherwise = "" }}', "connection.c.route.otherwise", "use 1 to 63"),
-        (f'route = {{ field = "type", {TABLES}, otherwise = "x", unrouted = "filter" }}', "connection.c.route", "leave one"),
-        (f'route = {{ field = "type", {TABLES}, unrouted = "drop" }}', "connection.c.route", None),
-        (f'route = {{ field = "type", as = "int64", {TABLES} }}', "connection.c.route.tables", "whole number"),
-        ('route = { field = "type", as = "int64", tables = { 07 = "web" } }', "connection.c.route.tables", "whole number"),
+        (f'table = "t"\nroute = {{ field = "type", {TABLES} }}', ".route", "give `table`, or"),
+        ("", "", "say which"),
+        ("route = {}", ".route", "say by which value"),
+        ("route = 3", ".route", "write [connection.c.route]"),
     ],
-)  # fmt: skip
-def test_what_is_no_route_is_refused_with_its_path(
-    said: str, at: str | None, hint: str | None
-) -> None:
+)
+def test_a_connection_has_a_table_or_a_route(said: str, at: str, hint: str) -> None:
     error = refused(said)
-    assert error.facts.get("at") == at
-    assert hint is None or hint in str(error.hint), error.hint
+    assert error.facts["at"] == f"connection.c{at}"
+    assert hint in str(error.hint)
+
+
+@pytest.mark.parametrize(
+    ("said", "at", "hint"),
+    [
+        ("", ".tables", "say at least one"),
+        ("tables = {}", ".tables", "say at least one"),
+        ("tables = 3", ".tables", "VALUE"),
+        (f"othrewise = 'x', {TABLES}", ".othrewise", "did you mean 'otherwise'"),
+        ('tables = { WEB = "Web!" }', ".tables.WEB", "use 1 to 63"),
+        (f'{TABLES}, otherwise = ""', ".otherwise", "use 1 to 63"),
+        (f'{TABLES}, otherwise = "x", unrouted = "filter"', "", "leave one"),
+        (f'{TABLES}, unrouted = "drop"', "", ""),
+        (f'as = "int64", {TABLES}', ".tables", "whole number"),
+        ('as = "int64", tables = { 07 = "web" }', ".tables", "whole number"),
+    ],
+)
+def test_what_is_no_route_is_refused_with_its_path(said: str, at: str, hint: str) -> None:
+    error = refused(f'route = {{ field = "type", {said} }}'.replace(",  }", " }"))
+    assert error.facts["at"] == f"connection.c.route{at}"
+    assert hint in str(error.hint)
+
+
+def test_a_field_is_a_path() -> None:
+    error = refused(f'route = {{ field = "a..b", {TABLES} }}')
+    assert error.facts["at"] == "connection.c.route.field"
+    assert "dots between" in str(error.hint)
 
 
 def test_a_route_has_a_bounded_number_of_tables() -> None:

@@ -15,7 +15,7 @@ from lakebed.feed import FeedDefinitions
 from lakebed.feeds.known_definitions import ConnectionDefinition
 from lakebed.model.feeds.definitions import FeedFailure
 from tests.unit.feeds.definition_stories import Definitions
-from tests.unit.feeds.routing.stories import WEB_APP, Events
+from tests.unit.feeds.routing.stories import WEB_APP, WITH_REST, Events
 
 FEED = '[feed.events]\nfiles = "*.json"\ndecoder = { format = "json" }\n'
 ROUTED = f'[connection.c]\nfeed = "events"\nroute = {WEB_APP}\n'
@@ -94,24 +94,40 @@ def test_a_feed_is_dropped_with_its_routes_once(definitions: Definitions) -> Non
 
 
 @pytest.mark.parametrize(
-    ("route", "more", "facts", "hint"),
+    ("said", "at", "hint"),
     [
-        ('{ field = "type", tables = { WEB = "wep" } }', "", {"at": "connection.by-type.route.tables.WEB"}, "did you mean 'web'"),
-        ('{ field = "type", tables = { WEB = "web" }, otherwise = "rets" }', "", {"at": "connection.by-type.route.otherwise"}, "did you mean 'rest'"),
-        ('{ field = "tpye", tables = { WEB = "web" }, otherwise = "rest" }', "", {"at": "connection.by-type.route.field"}, "did you mean 'type'"),
-        (WEB_APP, 'columns = { id = "nr", ulr = "url" }', {"at": "connection.by-type.columns.ulr"}, "did you mean 'url'"),
-        (WEB_APP, 'columns = { url = "url" }', {"table": "app", "at": "connection.by-type"}, "say where"),
-        (WEB_APP, 'columns = { id = "nr", url = "url" }', {"table": "app", "at": "connection.by-type.columns.screen"}, "say where"),
-        ('{ field = "id", tables = { WEB = "web" } }', 'columns = { id = "nr" }', {"at": "connection.by-type.route.field"}, "'nr'"),
-        (WEB_APP, "where = \"url = 'a'\"", {"table": "app", "at": "connection.by-type.where"}, ""),
+        ('field = "type", tables = { WEB = "wep" }', "tables.WEB", "did you mean 'web'"),
+        ('field = "type", tables = { A = "web" }, otherwise = "rets"', "otherwise", "'rest'"),
+        ('field = "tpye", tables = { A = "web" }, otherwise = "rest"', "field", "'type'"),
     ],
-)  # fmt: skip
-def test_what_does_not_fit_is_refused_with_the_nearest(
-    events: Events, route: str, more: str, facts: dict[str, str], hint: str
+)
+def test_what_is_not_there_is_refused_with_the_nearest(
+    events: Events, said: str, at: str, hint: str
 ) -> None:
     with pytest.raises((InvalidError, TableMissingError)) as caught:
+        FeedDefinitions(events.lake).apply(events.text(f"{{ {said} }}"))
+    assert caught.value.facts["at"] == f"connection.by-type.route.{at}"
+    assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("more", "at", "table", "hint"),
+    [
+        ('columns = { id = "nr", ulr = "url" }', ".columns.ulr", None, "did you mean 'url'"),
+        ('columns = { url = "url" }', "", "app", "say where"),
+        ('columns = { id = "nr", url = "url" }', ".columns.screen", "app", "say where"),
+        ("where = \"url = 'a'\"", ".where", "app", ""),
+        ('columns = { id = "nr", type = "kind" }', ".route.field", None, "'kind'"),
+    ],
+)
+def test_columns_that_do_not_fit_a_table_are_refused_with_its_name(
+    events: Events, more: str, at: str, table: str | None, hint: str
+) -> None:
+    route = WITH_REST if "type =" in more else WEB_APP
+    with pytest.raises(InvalidError) as caught:
         FeedDefinitions(events.lake).apply(events.text(route, more))
-    assert facts.items() <= {n: str(v) for n, v in caught.value.facts.items()}.items()
+    assert caught.value.facts["at"] == f"connection.by-type{at}"
+    assert caught.value.facts.get("table") == table
     assert hint in str(caught.value.hint)
 
 
