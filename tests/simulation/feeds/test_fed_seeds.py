@@ -9,11 +9,12 @@ import pytest
 
 from tests.simulation.feeds.fed_world import FedWorld
 from tests.simulation.feeds.pushed_world import PushedWorld
+from tests.simulation.feeds.routed_world import RoutedWorld
 from tests.simulation.tally import Tally
 from tests.simulation.test_seeds import CASES, fail_with, story_of
 
 PUSHED_EVERY = 4
-"""Cases of seeds, of which one is for what is pushed."""
+"""Cases of seeds, of which one is for what is pushed, and one for routes."""
 
 
 @pytest.mark.timeout(900)
@@ -31,4 +32,13 @@ def test_what_is_pushed_is_there_once_under_faults(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:
     stories = [story_of(seed, tmp_path, tally, PushedWorld) for seed in seeds]
+    fail_with([story for story in stories if story], seeds)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seeds", CASES[1::PUSHED_EVERY], ids=lambda s: f"{s[0]}-{s[-1]}")
+def test_a_record_is_in_the_table_of_its_route_under_faults(
+    seeds: Sequence[int], tmp_path: Path, tally: Tally
+) -> None:
+    stories = [story_of(seed, tmp_path, tally, RoutedWorld) for seed in seeds]
     fail_with([story for story in stories if story], seeds)
