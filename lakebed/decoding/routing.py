@@ -32,25 +32,28 @@ _ANY_FIELD: Final = frozenset({"json", "msgpack"})
 """Formats whose records may have fields that no definition names."""
 
 
-def routed_decoder(
+def table_decoder(
     settings: DecoderSettings,
     columns: ColumnsOf,
     schema: Schema,
-    route: Route,
+    route: Route | None,
     table: str,
     *,
     version: int = 1,
     resources: Resources = NO_RESOURCES,
     at: str = "connection",
 ) -> Decoder:
-    """Return what makes rows of one of a route's tables.
+    """Return what makes rows of one of a route's tables (protocol R7).
 
     columns: of all its tables; each takes those that it has.
+    route: None: all records belong to the table.
     Other arguments: as `decoder_of` has them.
 
     Raises:
         InvalidError: decoder, columns, route and table do not fit.
     """
+    if route is None:
+        return decoder_of(settings, columns, schema, version=version, resources=resources, at=at)
     values = _values_of(settings, columns, route, resources, at)
     own = _columns_of_table(columns, schema, table, at)
     own = msgspec.structs.replace(own, known={route.field: route.as_})

@@ -159,7 +159,7 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
 def by_table(whole: ConnectionDefinition) -> list[ConnectionDefinition]:
     """Return a connection as it is run: one with a route is a connection for each table, with an id
     of its own that follows from its table's name. So positions, ledger and quarantine of one are
-    nothing to the next."""
+    nothing to the next (protocol R7)."""
     connection = whole.connection
     if not connection.route:
         return [whole]

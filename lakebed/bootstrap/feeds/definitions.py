@@ -9,8 +9,7 @@ from lakebed.bootstrap.feeds.policies import check_policy
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import DefinedConnection, Feed
 from lakebed.config.policies import Policy
-from lakebed.decoding.engines import decoder_of
-from lakebed.decoding.routing import check_route, routed_decoder
+from lakebed.decoding.routing import check_route, table_decoder
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.feeds.apply_definitions import ApplyDefinitions
 from lakebed.feeds.drop_definitions import DropDefinitions
@@ -56,10 +55,7 @@ def _check_connection(app: App, connection: DefinedConnection, feed: Feed, polic
         if route is not None:
             check_route(settings, columns, route, list(schemas.values()), at=at)
         for name, schema in schemas.items():
-            if route is None:
-                decoder_of(settings, columns, schema, at=at)
-            else:
-                routed_decoder(settings, columns, schema, route, name, at=at)
+            table_decoder(settings, columns, schema, route, name, at=at)
     for name, schema in schemas.items() if connection.where else ():
         try:
             checked_predicate(predicate_from_text(connection.where), schema)

@@ -21,8 +21,7 @@ from lakebed.config.feeds import (
 )
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
-from lakebed.decoding.engines import decoder_of
-from lakebed.decoding.routing import routed_decoder
+from lakebed.decoding.routing import table_decoder
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
@@ -39,6 +38,7 @@ from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
+from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.feeds.run_feeds import RunningFeed
 from lakebed.ingest.stage_rows import StageRows
@@ -193,17 +193,37 @@ def _taken_by(table: OpenTable, connection: FeedConnection) -> Callable[[bytes],
 
 
 def connected_feed(
-    app: App, definition: ConnectionDefinition, share: Share
+    app: App,
+    definition: ConnectionDefinition,
+    share: Share,
+    shared: SharedSources[pa.RecordBatch] | None = None,
 ) -> Pipeline[pa.RecordBatch]:
-    """Return what takes a feed into a table. Raises: as `running_feeds`."""
-    feed, target = definition.feed, target_of(app, definition)
+    """Return what takes a feed into a table. shared: of tables of one route; None: each has its
+    own. Raises: as `running_feeds`."""
+    target = target_of(app, definition)
+    make = partial(_source_for, app, definition, target)
     source: RecordSource[pa.RecordBatch]
-    if feed.source.is_ordered:
-        source = source_of(app, feed, _taken_by(*target))
+    if shared is not None and definition.connection.route:
+        source = shared.join((definition.defined_as, definition.version), make)
     else:
-        landing, landed_by = landing_of(app, feed, definition.feed_id, definition.version)
-        source = LandingSource(landing, landed_by.id, app.query)
-    return pipeline_from(app, definition, target, source, share(target[1].id, definition.policy))
+        source = make()
+    try:
+        splits = share(target[1].id, definition.policy)
+        return pipeline_from(app, definition, target, source, splits)
+    except Exception:
+        source.close()
+        raise
+
+
+def _source_for(
+    app: App, definition: ConnectionDefinition, target: tuple[OpenTable, FeedConnection]
+) -> RecordSource[pa.RecordBatch]:
+    """Return what a connection reads: of a source without order, the feed's landing table."""
+    feed = definition.feed
+    if feed.source.is_ordered:
+        return source_of(app, feed, _taken_by(*target))
+    landing, landed_by = landing_of(app, feed, definition.feed_id, definition.version)
+    return LandingSource(landing, landed_by.id, app.query)
 
 
 def target_of(app: App, definition: ConnectionDefinition) -> tuple[OpenTable, FeedConnection]:
@@ -284,14 +304,9 @@ def decoding_of(
     }
     said |= {"nulls": policy.nulls, "unknown": policy.schema_column}
     columns = columns_of(said, at=at)
-    route, version = connection.routing, definition.version
-    decoder = (
-        decoder_of(settings, columns, schema, version=version, at=at)
-        if route is None
-        else routed_decoder(
-            settings, columns, schema, route, connection.table, version=version, at=at
-        )
-    )
+    route, table = connection.routing, connection.table
+    version = definition.version
+    decoder = table_decoder(settings, columns, schema, route, table, version=version, at=at)
     rules = RecordRules(
         on_error=policy.on_record_error,
         errors_in_row_max=policy.errors_in_row_max,

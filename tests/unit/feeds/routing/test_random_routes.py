@@ -17,7 +17,7 @@ from lakebed.config.routes import Route
 from lakebed.decoding.decoder import Decoder
 from lakebed.decoding.engines import decoder_of
 from lakebed.decoding.raw_records import raw_records
-from lakebed.decoding.routing import routed_decoder
+from lakebed.decoding.routing import table_decoder
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.decode_records import DecodeRecords, RecordRules
 from lakebed.feeds.made_rows import KnownBefore
@@ -75,7 +75,7 @@ def test_each_record_is_of_one_table_or_of_none(
     plain = fates(decoder_of(how, columns, SCHEMA), batch)
     by_table = {}
     for name in route.names:
-        decoder = routed_decoder(how, columns, SCHEMA, route, name)
+        decoder = table_decoder(how, columns, SCHEMA, route, name)
         by_table[name] = fates(decoder, batch)
         parts = [fates(decoder, batch.slice(0, cut)), fates(decoder, batch.slice(cut))]
         assert by_table[name] == [*parts[0], *parts[1]], "whatever batch they come in"
@@ -111,9 +111,9 @@ def test_a_route_reads_nothing_else_of_a_record_of_another_table() -> None:
         value=pa.array([b'{"type": "A", "id": 1}', b'{"type": "B", "what": {"else": 1}}']),
         position=pa.array([0, 1], pa.int64()),
     )
-    found = fates(routed_decoder(how, columns, SCHEMA, route, "t0"), batch)
+    found = fates(table_decoder(how, columns, SCHEMA, route, "t0"), batch)
     assert found == [(Verdict.ROW, {"id": 1, "note": None}), (Verdict.IGNORED, None)]
-    found = fates(routed_decoder(how, columns, SCHEMA, route, "t1"), batch)
+    found = fates(table_decoder(how, columns, SCHEMA, route, "t1"), batch)
     assert [code for code, _ in found] == [Verdict.IGNORED, Verdict.UNKNOWN_FIELD]
 
 
@@ -128,7 +128,7 @@ def test_a_route_may_lead_by_a_value_that_is_a_column_or_lies_in_one() -> None:
     )
     for field, value in (("type", "A"), ("meta.kind", "x")):
         route = Route(field=field, tables={value: "t0"})
-        decoder = routed_decoder(
+        decoder = table_decoder(
             DecoderSettings(format="json"), ColumnsOf(unknown="freeze"), schema, route, "t0"
         )
         row = {"id": 1, "type": "A", "meta": {"kind": "x"}}

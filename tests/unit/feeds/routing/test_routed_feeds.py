@@ -1,4 +1,5 @@
-"""A connection with a route: one feed, several tables, each with a chain of its own."""
+"""A connection with a route: one feed, several tables, each with a chain of its own (protocol
+R7)."""
 
 from __future__ import annotations
 
