@@ -104,6 +104,20 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
         """Yield all feeds, by name."""
         yield from map(self.feed, sorted(self.file.feeds))
 
+    def connection(self, name: str) -> ConnectionDefinition:
+        """Return a connection; of one with a route, what fills the table of `CONNECTION/TABLE`.
+
+        Raises:
+            InvalidError: there is none of that name.
+        """
+        known = {one.connection.name: one for one in self.connections(name.partition("/")[0])}
+        if name not in known:
+            hint = did_you_mean(name, known, what="connection")
+            raise InvalidError(
+                "no connection has this name", connection=ascii(name)[:80], hint=hint
+            )
+        return known[name]
+
     def connections(self, name: str) -> list[ConnectionDefinition]:
         """Return a connection; of one with a route, one for each of its tables.
 

@@ -49,6 +49,10 @@ def test_each_table_has_an_id_that_follows_from_the_connections(definitions: Def
     assert {n: one.connection.table for n, one in first.items()} == {"c/app": "app", "c/web": "web"}
     ids = {one.id for one in first.values()}
     assert len(ids) == 2
+    assert definitions.known.connection("c/app") == first["c/app"]
+    with pytest.raises(InvalidError) as caught:
+        definitions.known.connection("c")
+    assert "c/app, c/web" in str(caught.value.hint)
     definitions.apply(FEED + ROUTED.replace('APP = "app"', 'APP = "app", POS = "pos"'))
     again = parts(definitions)
     assert again["c/app"].id == first["c/app"].id, "positions go on"
