@@ -157,6 +157,22 @@ def test_an_error_of_one_passes_no_record_over_for_any(broker: CountingBroker) -
     assert got + all_of(first) == written == got + all_of(second)
 
 
+def test_behind_a_gap_readers_share_again(broker: CountingBroker) -> None:
+    once, written = shared(broker), write(broker, 10)
+    broker.seconds = JOIN_SECONDS
+    doors = [once.join() for _ in range(2)]
+    readers = [door.open(SPLIT, 0) for door in doors]
+    broker.forget("a", 5)
+    for index, door in enumerate(doors):
+        with pytest.raises(PositionGoneError) as caught:
+            readers[index].read(bytes_max=30)
+        readers[index].close()
+        readers[index] = door.open(SPLIT, caught.value.end)
+    for _ in range(3):
+        assert len({tuple(values(reader.read(bytes_max=30))) for reader in readers}) == 1
+    assert broker.bytes_read == 9 * len(written[5:])
+
+
 STEP = st.tuples(
     st.sampled_from(["read", "read", "read", "write", "forget", "away", "restart", "wait"]),
     st.integers(0, 3),

@@ -3,6 +3,7 @@ R7)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,12 +54,15 @@ def test_two_values_may_lead_into_one_table(events: Events) -> None:
 
 
 def test_a_bad_record_of_one_table_is_nothing_to_another(events: Events) -> None:
-    events.write({"type": "APP", "id": 1, "screen": "no number"}, {"type": "WEB", "id": 2})
-    events.run()
-    assert list(events.quarantined()) == [
-        ("type-mismatch", b'{"type": "APP", "id": 1, "screen": "no number"}')
-    ]
-    assert (events.ledger("app").quarantined, events.ledger("web").quarantined) == (1, 0)
+    bad = {"type": "APP", "id": 1, "screen": "no number"}
+    events.write({"type": "WEB", "id": 2}, bad, "no json")
+    events.run(WITH_REST)
+    found = {(row["verdict"], row["detail"]) for row in events.rows("events_quarantine")}
+    (mismatch,) = (detail for verdict, detail in found if verdict == "type-mismatch")
+    assert mismatch.startswith("screen")
+    assert events.quarantined()["type-mismatch", json.dumps(bad).encode()] == 1
+    counted = [events.ledger(name).quarantined for name in ("web", "app", "rest")]
+    assert counted == [1, 2, 1], "what is no JSON may be of each"
     events.check()
 
 
