@@ -1,6 +1,6 @@
 """Several pipelines of one process read a source split once, as long as they stand close together.
 
-It is a cache: a source gives the same records at the same position, whoever asks (protocol R7).
+It is a cache: a source gives the same records at the same position each time (protocol R7).
 What the foremost reader has read is kept for those that stand where it stood, up to a bound. A
 reader for which nothing is kept reads by itself, until it stands where another one does.
 """
@@ -227,7 +227,7 @@ class _Reader(Generic[BatchT]):
         try:
             records = share.head.read(bytes_max=bytes_max, wait_seconds=wait_seconds)
         except Exception:
-            share.close()  # whoever reads next opens it anew
+            share.close()  # the next reader opens it anew
             raise
         if records is not None:
             share.at = records.end

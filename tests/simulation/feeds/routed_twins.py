@@ -42,7 +42,13 @@ class OnePosition(RoutedWorld):
 
     pipeline = OpenedWhereTheFirstIs
 
-    def pipeline_for(self, lane: Lane, machine: Machine, *given: Any, **more: Any) -> Any:  # noqa: ANN401 - as it is
+    def pipeline_for(
+        self,
+        lane: Lane,
+        machine: Machine,
+        *given: Any,  # noqa: ANN401 - as worlds have it
+        **more: Any,  # noqa: ANN401 - as worlds have it
+    ) -> Any:  # noqa: ANN401 - as worlds have it
         """Return a pipeline that knows the one of the first table."""
         made = super().pipeline_for(lane, machine, *given, **more)
         is_replay = len(given) > 2
