@@ -55,6 +55,10 @@ class Events:
         feeds = lakebed.Feeds(self.lake, self.text(route, more))
         return self.taken(feeds)
 
+    def feeds(self) -> lakebed.Feeds:
+        """Return what the lake's definitions say."""
+        return lakebed.Feeds(self.lake)
+
     def taken(self, feeds: lakebed.Feeds) -> dict[str, FeedDone]:
         def failed(done: FeedDone, error: LakebedError) -> None:
             self.failures[done.name] = error
