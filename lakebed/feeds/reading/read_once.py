@@ -209,9 +209,9 @@ class _Reader(Generic[BatchT]):
             records = self._read(bytes_max, wait_seconds)
         if records is not None:
             self.next, self._resume = records.end, records.resume
-            if not self._shared.awaits(self._split.name):
-                first = min(reader.next for reader in self._share.readers)
-                self._shared.forget(self._split.name, first)
+        if self._shared.kept_bytes and not self._shared.awaits(self._split.name):
+            first = min(reader.next for reader in self._share.readers)
+            self._shared.forget(self._split.name, first)
         return records
 
     def _read(self, bytes_max: int, wait_seconds: float) -> Records[BatchT] | None:
@@ -258,7 +258,7 @@ class _Reader(Generic[BatchT]):
     def acknowledge(self, end: int) -> None:
         """Let the source hear of what all readers of the source split have committed."""
         self.committed = end
-        least = min(reader.committed for reader in self._share.readers)
+        least = min((reader.committed for reader in self._share.readers), default=end)
         reader = self._share.head or self._alone
         if reader is not None and least > self._share.acknowledged:
             self._share.acknowledged = least

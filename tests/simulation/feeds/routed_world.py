@@ -15,6 +15,7 @@ from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
+from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.quarantine_source import PlannedReplay
@@ -79,6 +80,7 @@ class RoutedWorld(FedWorld):
 
     def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
         self.lanes = [Lane(number) for number in range(LANES)]
+        self.read_once: dict[Machine, SharedSources[list[Any]]] = {}
         super().__init__(seed, scratch, parts)
         self.actors = list(ROUTED_ACTORS)
         self.weights = [weight * self.rng.choice((1, 1, 2)) for weight in ROUTED_ACTORS.values()]
@@ -158,7 +160,7 @@ class RoutedWorld(FedWorld):
         return self.pipeline(
             table=machine.catalog.find(lane.name),
             connection=FeedConnection(lane.connection, version),
-            source=source or ModelDoor(self.source, self.rng, is_calm=is_calm),
+            source=source or self._door(machine, version, is_calm=is_calm),
             rounds=rounds,
             clock=machine.clock,
             rules=PipelineRules(
@@ -167,6 +169,14 @@ class RoutedWorld(FedWorld):
             ),
             splits=OwnsAs(owner),
         )
+
+    def _door(self, machine: Machine, version: int, *, is_calm: bool) -> RecordSource[list[Any]]:
+        """Return the source, which pipelines of a machine read together, for the most."""
+        if is_calm or self.rng.random() < 0.2:
+            return ModelDoor(self.source, self.rng, is_calm=is_calm)
+        if machine not in self.read_once:
+            self.read_once[machine] = SharedSources(machine.clock.monotonic)
+        return self.read_once[machine].join(("", version), lambda: ModelDoor(self.source, self.rng))
 
     # the end
 

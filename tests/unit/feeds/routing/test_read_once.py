@@ -93,6 +93,16 @@ def test_one_that_begins_after_the_first_has_read_finds_it(broker: CountingBroke
     assert (broker.bytes_read, once.kept_bytes) == (90, 0)
 
 
+def test_nothing_is_kept_for_long_for_readers_that_do_not_come(broker: CountingBroker) -> None:
+    once, written = shared(broker), write(broker, 10)
+    reader = once.join().open(SPLIT, 0)
+    assert all_of(reader) == written
+    assert once.kept_bytes == 90
+    broker.seconds = JOIN_SECONDS
+    assert reader.read(bytes_max=30) is None
+    assert once.kept_bytes == 0
+
+
 def test_a_reader_far_behind_reads_by_itself_and_joins_where_the_others_stand(
     broker: CountingBroker,
 ) -> None:
