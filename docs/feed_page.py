@@ -16,6 +16,7 @@ from lakebed.config.decoders import DecoderSettings, TimeOf
 from lakebed.config.feed_sources import SOURCES, KafkaLogin
 from lakebed.config.feeds import ConnectionSettings, FeedSettings
 from lakebed.config.policies import DEFAULT_POLICY, PRESETS, Policy
+from lakebed.config.routes import Route
 from lakebed.config.settings import allowed_of
 
 FIELD_SAID = re.compile(r"^(\w+(?:, \w+)*): ")
@@ -31,6 +32,10 @@ table = "orders"
 where = "region = 'EU'"
 columns = { id = "id", at = "meta.ts", amount = "payload.amount" }
 policy = "Careful"
+
+[connection.events]
+feed = "orders"
+route = { field = "type", tables = { new = "new_orders", paid = "payments" }, otherwise = "rest" }
 
 [policy.Careful]
 extends = "Strict"
@@ -83,6 +88,7 @@ def feed_page(made: str) -> str:
     lines += ["`registry` has these; one text is short for `{ url = ... }`.", ""]
     lines += [*_fields_said(RegistryOf), ""]
     lines += ["## A connection: `[connection.NAME]`", "", *_table(ConnectionSettings), ""]
+    lines += ["### Its route: `route = { ... }`", "", *_fields_said(Route), ""]
     lines += ["## A policy: `[policy.NAME]`", ""]
     lines += [
         f"`extends` names the policy whose parameters it has, `{DEFAULT_POLICY}` if left out.",

@@ -84,7 +84,7 @@ def plain(said: object, at: str = "", depth: int = DEPTH_MAX) -> Any:  # noqa: A
     if depth < 0:
         raise InvalidError("it is nested too deep", at=at, hint=f"nest at most {DEPTH_MAX} times")
     if isinstance(said, Mapping):
-        if not at.endswith(".columns"):  # of a table, whatever they are called
+        if not at.endswith((".columns", ".route.tables")):  # names that users' data has
             _check_secrets(said, at)
         return {
             str(k): plain(v, f"{at}.{at_of(str(k))}".lstrip("."), depth - 1)

@@ -14,6 +14,7 @@ from lakebed.config.feed_fields import at_of, check_names, checked, plain, secti
 from lakebed.config.feed_sources import FilesFeed, Source, source_of
 from lakebed.config.policies import DEFAULT_POLICY, Policy
 from lakebed.config.policy_definitions import PolicyDefinition, policy_definition
+from lakebed.config.routes import Route, route_of
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 from lakebed.model.names import TableName, table_name
@@ -111,10 +112,16 @@ class Feed(FeedSettings, frozen=True, kw_only=True):
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What leads a feed into a table."""
+    """What leads a feed into a table, or into several."""
 
     feed: Annotated[str, Meta(min_length=1, max_length=63, description="Whose records it takes.")]
-    table: Annotated[str, Meta(min_length=1, max_length=63, description="That gets the rows.")]
+    table: Annotated[
+        str, Meta(max_length=63, description="That gets the rows. Left out: `route` says which.")
+    ] = ""
+    route: Annotated[
+        dict[str, Any],
+        Meta(description="Which of several tables gets a row, by the value of a field."),
+    ] = {}
     where: Annotated[
         str,
         Meta(
@@ -194,6 +201,18 @@ class DefinedConnection(ConnectionSettings, frozen=True, kw_only=True):
     """A connection. Fields: as the page of settings describes them."""
 
     name: str
+
+    @property
+    def routing(self) -> Route | None:
+        """Which table a row belongs to; None: there is one."""
+        at = at_of("connection", self.name, "route")
+        return route_of(self.route, at=at) if self.route else None
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that get its rows."""
+        route = self.routing
+        return [self.table] if route is None else route.names
 
     def columns_settings(self, policy: Policy) -> ColumnsOf:
         """Return which values of a record become which columns, by what it says and its policy."""
@@ -329,12 +348,13 @@ def connection_of(name: str, said: object) -> DefinedConnection:
     _short_name("connection", name)
     fields = section(said, at)
     check_names(fields, ConnectionSettings.__struct_fields__, at)
-    for needed in ("feed", "table"):
-        if needed not in fields:
-            hint = f'say which: `{needed} = "NAME"`'
-            raise InvalidError(f"a connection without a {needed}", at=at, hint=hint)
+    if "feed" not in fields:
+        hint = 'say which: `feed = "NAME"`'
+        raise InvalidError("a connection without a feed", at=at, hint=hint)
+    _check_ends(fields, at)
     found = checked(fields, ConnectionSettings, at)
-    table_name(found.table)
+    if "table" in fields:
+        table_name(found.table)
     for column, value in found.columns.items():
         if not isinstance(value, str | dict):
             hint = "write a path as in `meta.ts`, or { path = ..., as = ... }"
@@ -343,6 +363,18 @@ def connection_of(name: str, said: object) -> DefinedConnection:
     if found.where:
         _check_where(found.where, at)
     return DefinedConnection(name=name, **msgspec.structs.asdict(found))
+
+
+def _check_ends(fields: Mapping[str, Any], at: str) -> None:
+    """Refuse a connection that says no table and no route, or both."""
+    if "route" in fields:
+        if "table" in fields:
+            hint = "give `table`, or `route`; `otherwise` of a route is for all other rows"
+            raise InvalidError("a connection has a table or a route", at=f"{at}.route", hint=hint)
+        route_of(fields["route"], at=f"{at}.route")
+    elif "table" not in fields:
+        hint = 'say which: `table = "NAME"`, or `route = { ... }`'
+        raise InvalidError("a connection without a table", at=at, hint=hint)
 
 
 def _check_where(where: str, at: str) -> None:

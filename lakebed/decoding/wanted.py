@@ -108,6 +108,12 @@ class _Plan:
             for field in self._schema.fields
         )
         self._check_paths()
+        for text, type_ in self._said.known.items():
+            path = path_of(text, at=f"{self._at}.route.field")
+            if not any(
+                _is_within(path, other) or _is_within(other, path) for other in self._indices
+            ):
+                self._value(path, Primitive(type_), f"{self._at}.route.field", None)
         return Wanted(tuple(self._values), columns, at_time)
 
     def _of_record_itself(self) -> set[str]:
@@ -199,6 +205,10 @@ class _Plan:
     def _refuse(self, setting: str, problem: str, *, hint: str, **facts: object) -> None:
         at = setting if setting.startswith("decoder") else f"{self._at}.{setting}"
         raise InvalidError(problem, at=at, **facts, hint=hint)
+
+
+def _is_within(path: Path, outer: Path) -> bool:
+    return path[: len(outer)] == outer
 
 
 def _is_number(raw: Raw) -> bool:

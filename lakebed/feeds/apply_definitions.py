@@ -236,11 +236,19 @@ def _differences(
 
 def _check_same_ends(connection: DefinedConnection, known: KnownDefinitions) -> None:
     before = known.file.connections.get(connection.name)
+    if before is None:
+        return
     for end in ("feed", "table"):
-        if before is not None and getattr(before, end) != getattr(connection, end):
+        if getattr(before, end) != getattr(connection, end):
             hint = f"drop the connection, or give the new one another name: `{end}` stays"
             at = at_of("connection", connection.name, end)
             raise InvalidError("a connection keeps its feed and its table", at=at, hint=hint)
+    route, earlier = connection.routing, before.routing
+    misled = None if route is None or earlier is None else route.misled(earlier)
+    if misled is not None:
+        hint = "add values, or give a new connection another name: what has a table keeps it"
+        at = f"{at_of('connection', connection.name)}.route.{misled}"
+        raise InvalidError("a route keeps which value leads into which table", at=at, hint=hint)
 
 
 def _with_versions(plan: Sequence[PlannedChange], known: KnownDefinitions) -> list[PlannedChange]:

@@ -57,7 +57,8 @@ def _drops(
         if entry.wanted != "stopped":
             hint = f"stop it first: `lakebed feed stop {name}`"
             raise InvalidError("the feed is not stopped", feed=name, wanted=entry.wanted, hint=hint)
-        keys = [("connection", one.connection.name) for one in known.connections_of(name)]
+        names = dict.fromkeys(one.defined_as for one in known.connections_of(name))
+        keys = [("connection", connection) for connection in names]
         if keys and not cascade:
             hint = "drop them first, or all with --cascade"
             users = [connection for _, connection in keys]

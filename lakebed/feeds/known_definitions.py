@@ -18,6 +18,7 @@ from lakebed.model.feeds.definitions import (
     FeedFailure,
     WantedState,
 )
+from lakebed.model.names import digest_of
 from lakebed.ports.feed_registry import FeedRegistry
 
 READS_MAX = 20
@@ -43,7 +44,8 @@ class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A connection with all that it needs.
+    """A connection with all that it needs; of one with a route, what fills one of its tables: it is
+    a connection of its own, which is called `CONNECTION/TABLE`.
 
     feed_id: of its feed.
     Other fields: as those of a feed.
@@ -56,6 +58,11 @@ class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     policy: Policy
     failed: FeedFailure | None
+
+    @property
+    def defined_as(self) -> str:
+        """The name of its definition."""
+        return self.connection.name.partition("/")[0]
 
 
 class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +105,25 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
         yield from map(self.feed, sorted(self.file.feeds))
 
     def connection(self, name: str) -> ConnectionDefinition:
-        """Return a connection. Raises: InvalidError: there is none of that name."""
+        """Return a connection; of one with a route, what fills the table of `CONNECTION/TABLE`.
+
+        Raises:
+            InvalidError: there is none of that name.
+        """
+        known = {one.connection.name: one for one in self.connections(name.partition("/")[0])}
+        if name not in known:
+            hint = did_you_mean(name, known, what="connection")
+            raise InvalidError(
+                "no connection has this name", connection=ascii(name)[:80], hint=hint
+            )
+        return known[name]
+
+    def connections(self, name: str) -> list[ConnectionDefinition]:
+        """Return a connection; of one with a route, one for each of its tables.
+
+        Raises:
+            InvalidError: there is none of that name.
+        """
         entry, connection = self.entry("connection", name), self.file.connections[name]
         feed = self.file.feeds[connection.feed]
         policy = connection.policy or feed.policy
@@ -107,7 +132,7 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
             ("feed", connection.feed),
         )
         version = self._version(*keys, policy=policy)
-        return ConnectionDefinition(
+        whole = ConnectionDefinition(
             connection=connection,
             feed=feed,
             id=entry.definition.id,
@@ -116,11 +141,17 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
             policy=policy_of(policy, self.file.policies),
             failed=entry.failed(version),
         )
+        return [
+            msgspec.structs.replace(one, failed=entry.failed(version, one.connection.table))
+            if connection.route
+            else one
+            for one in by_table(whole)
+        ]
 
     def connections_of(self, feed: str) -> list[ConnectionDefinition]:
-        """Return the connections of a feed, by name."""
+        """Return the connections of a feed, by name; of one with a route, one for each table."""
         named = sorted(n for n, one in self.file.connections.items() if one.feed == feed)
-        return [self.connection(name) for name in named]
+        return [one for name in named for one in self.connections(name)]
 
     def users_of(self, policy: str) -> list[str]:
         """Return what names a policy: `feed.orders`."""
@@ -137,6 +168,25 @@ class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
         policies: list[tuple[DefinitionKind, str]] = [("policy", name) for name in chain]
         known = [self.entries[key] for key in (*keys, *policies) if key in self.entries]
         return max(entry.definition.version for entry in known)
+
+
+def by_table(whole: ConnectionDefinition) -> list[ConnectionDefinition]:
+    """Return a connection as it is run: one with a route is a connection for each table, with an id
+    of its own that follows from its table's name. So positions, ledger and quarantine of one are
+    nothing to the next (protocol R7)."""
+    connection = whole.connection
+    if not connection.route:
+        return [whole]
+    return [
+        msgspec.structs.replace(
+            whole,
+            connection=msgspec.structs.replace(
+                connection, name=f"{connection.name}/{table}", table=table
+            ),
+            id=whole.id and digest_of(b"route", whole.id.encode(), table.encode()).hex(),
+        )
+        for table in connection.tables
+    ]
 
 
 def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefinition]) -> bool:

@@ -84,11 +84,10 @@ class FeedLifecycle:
         raise failure
 
     def _forget_failures(self, known: KnownDefinitions, feed: str) -> None:
-        for one in known.connections_of(feed):
-            if one.failed is not None:
-                entry = known.entries["connection", one.connection.name]
-                key = entry.definition.kind, entry.definition.name
-                self._registry.want(*key, entry.wanted, entry.revision)
+        failed = [one.defined_as for one in known.connections_of(feed) if one.failed is not None]
+        for name in dict.fromkeys(failed):
+            entry = known.entries["connection", name]
+            self._registry.want("connection", name, entry.wanted, entry.revision)
 
 
 def standing_of(known: KnownDefinitions, name: str) -> FeedStanding:

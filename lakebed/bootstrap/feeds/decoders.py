@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from lakebed.bootstrap.app import App
 from lakebed.config.decoder_registries import RegistryOf
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
-from lakebed.decoding.engines import Resources, check_registered, decoder_of
+from lakebed.config.routes import Route
+from lakebed.decoding.engines import Resources, check_registered
 from lakebed.decoding.registered.known_schemas import KnownSchemas
+from lakebed.decoding.routing import columns_of_table, table_decoder
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.schema import Schema
 from lakebed.ports.schema_registry import SchemaRegistry
@@ -69,11 +72,19 @@ def resources_of(app: App, settings: DecoderSettings, *, at: str) -> Resources:
     return Resources(registry=registry, descriptors=_descriptors(app, settings, at))
 
 
+class TableOf(NamedTuple):
+    """A table that a connection fills. route: None: it fills no other. name: in the route."""
+
+    schema: Schema
+    route: Route | None
+    name: str
+
+
 def check_decoder(
     app: App,
     settings: DecoderSettings,
     columns: ColumnsOf,
-    schema: Schema,
+    table: TableOf,
     *,
     at: str,
     decoder_at: str,
@@ -88,7 +99,8 @@ def check_decoder(
     descriptors = _descriptors(app, settings, decoder_at)
     registry = _NotAsked() if settings.registry else None
     resources = Resources(registry=registry, descriptors=descriptors)
-    decoder_of(settings, columns, schema, resources=resources, at=at)
+    schema, route, name = table
+    table_decoder(settings, columns, schema, route, name, resources=resources, at=at)
     if settings.registry is None or not settings.registry.subject:
         return
     subject, where = settings.registry.subject, f"{decoder_at}.registry.subject"
@@ -98,7 +110,8 @@ def check_decoder(
         raise InvalidError(
             "the registry has no such subject", at=where, subject=ascii(subject)[1:201], hint=hint
         )
-    check_registered(settings, columns, schema, found, at=at, subject_at=where)
+    own = columns if route is None else columns_of_table(columns, schema, name, at)
+    check_registered(settings, own, schema, found, at=at, subject_at=where)
 
 
 class _NotAsked:

@@ -6,7 +6,7 @@ from functools import partial
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.custom_sources import installed
-from lakebed.bootstrap.feeds.decoders import check_decoder
+from lakebed.bootstrap.feeds.decoders import TableOf, check_decoder
 from lakebed.bootstrap.feeds.pipelines import id_of
 from lakebed.bootstrap.feeds.policies import check_policy
 from lakebed.bootstrap.feeds.segments import waits_in_file
@@ -15,6 +15,7 @@ from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, landing_table_name
 from lakebed.config.policies import Policy
+from lakebed.decoding.routing import check_route
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.feeds.apply_definitions import ApplyDefinitions, KnownInTable
 from lakebed.feeds.drop_definitions import DropDefinitions
@@ -22,9 +23,10 @@ from lakebed.feeds.lifecycle import FeedLifecycle
 from lakebed.feeds.operating.flush_feed import FlushFeed
 from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.model.feeds.definitions import DefinitionKind
-from lakebed.model.names import table_name
+from lakebed.model.names import TableName, table_name
 from lakebed.model.predicates.language import checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
+from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of
 
 
@@ -65,22 +67,43 @@ def _known_in_table(
     is_pushed = kind == "feed" and isinstance(file.feeds[name].source, PushFeed | SocketFeed)
     if is_pushed and waits_in_file(app, name):
         raise _pushed_before(name)
+    if kind == "policy":
+        return None
+    if kind == "feed":
+        known = _known_as(app, kind, name, landing_table_name(name))
+    elif file.connections[name].route:
+        _refuse_routed_before(app, name, file.connections[name])
+        return None
+    else:
+        known = _known_as(app, kind, name, table_name(file.connections[name].table))
+    if known is not None and is_pushed:
+        raise _pushed_before(name)
+    return known
+
+
+def _known_as(app: App, kind: DefinitionKind, name: str, table_: TableName) -> KnownInTable | None:
+    """Return what a table knows of one that was run from a file."""
     try:
-        match kind:
-            case "feed":
-                table = app.catalog.find(landing_table_name(name))
-            case "connection":
-                table = app.catalog.find(table_name(file.connections[name].table))
-            case "policy":
-                return None
+        table = app.catalog.find(table_)
     except TableMissingError:
         return None
     id_ = id_of("", kind.encode(), name, table)
     with newest_state(table) as state:
         known = connection_of(state, id_)
-    if known is not None and is_pushed:
-        raise _pushed_before(name)
     return None if known is None else KnownInTable(id_, known.version)
+
+
+def _refuse_routed_before(app: App, name: str, connection: DefinedConnection) -> None:
+    """Refuse a route that was run from a file: its tables know it by ids of the file, so each
+    record would be taken twice."""
+    for table in connection.tables:
+        if _known_as(app, "connection", f"{name}/{table}", table_name(table)) is not None:
+            raise InvalidError(
+                "a route that was run from a file: its records would be taken twice",
+                at=at_of("connection", name),
+                table=table,
+                hint="run it from its file on, or clear its tables `--from-start` and rename it",
+            )
 
 
 def _pushed_before(feed: str) -> InvalidError:
@@ -99,30 +122,43 @@ def _check_feed(feed: Feed) -> None:
 
 
 def _check_connection(app: App, connection: DefinedConnection, feed: Feed, policy: Policy) -> None:
-    """Check that the table is there, and that decoder and columns fit it.
+    """Check that its tables are there, and that decoder, route and columns fit them.
 
     Raises:
-        TableMissingError, InvalidError: it is not, or they do not; with the nearest.
+        TableMissingError, InvalidError: they are not, or do not; with the nearest.
     """
-    at = at_of("connection", connection.name)
-    try:
-        table = app.catalog.find(table_name(connection.table))
-    except TableMissingError as error:
-        hint = error.hint or "create it first: `lakebed table create`"
-        raise TableMissingError(
-            error.message, at=f"{at}.table", table=connection.table, hint=hint
-        ) from None
-    check_policy(policy, table, at=f"{at}.policy")
+    at, route = at_of("connection", connection.name), connection.routing
+    schemas = {
+        name: _checked_table(app, connection, name, policy).schema for name in connection.tables
+    }
     settings = feed.decoder_settings
     if settings is not None:
         columns, decoder_at = (
             connection.columns_settings(policy),
             at_of("feed", feed.name, "decoder"),
         )
-        check_decoder(app, settings, columns, table.schema, at=at, decoder_at=decoder_at)
-    if connection.where:
+        if route is not None:
+            check_route(settings, columns, route, list(schemas.values()), at=at)
+        for name, schema in schemas.items():
+            table = TableOf(schema, route, name)
+            check_decoder(app, settings, columns, table, at=at, decoder_at=decoder_at)
+    for name, schema in schemas.items() if connection.where else ():
         try:
-            checked_predicate(predicate_from_text(connection.where), table.schema)
+            checked_predicate(predicate_from_text(connection.where), schema)
         except InvalidError as error:
-            facts = {name: fact for name, fact in error.facts.items() if name != "at"}
+            facts = {fact: value for fact, value in error.facts.items() if fact != "at"}
+            facts |= {} if route is None else {"table": name}
             raise InvalidError(error.message, at=f"{at}.where", hint=error.hint, **facts) from None
+
+
+def _checked_table(app: App, connection: DefinedConnection, name: str, policy: Policy) -> OpenTable:
+    """Return one of the tables of a connection. Raises: as `_check_connection`."""
+    at, route = at_of("connection", connection.name), connection.routing
+    try:
+        table = app.catalog.find(table_name(name))
+    except TableMissingError as error:
+        hint = error.hint or "create it first: `lakebed table create`"
+        where = "table" if route is None else f"route.{route.path_of(name)}"
+        raise TableMissingError(error.message, at=f"{at}.{where}", table=name, hint=hint) from None
+    check_policy(policy, table, at=f"{at}.policy")
+    return table

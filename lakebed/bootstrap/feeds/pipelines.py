@@ -25,7 +25,7 @@ from lakebed.config.feeds import (
 )
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
-from lakebed.decoding.engines import decoder_of
+from lakebed.decoding.routing import table_decoder
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
@@ -34,6 +34,7 @@ from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
     FeedDefinition,
     KnownDefinitions,
+    by_table,
     is_landed,
 )
 from lakebed.feeds.land_records import LandRecords
@@ -41,6 +42,7 @@ from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
+from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.feeds.run_feeds import RunningFeed
 from lakebed.ingest.stage_rows import StageRows
@@ -80,7 +82,7 @@ def definitions_in(
         )
         for name, feed in file.feeds.items()
     }
-    connections = []
+    connections = list[ConnectionDefinition]()
     for name, connection in file.connections.items():
         at = at_of("connection", name)
         if connection.feed not in feeds:
@@ -88,7 +90,7 @@ def definitions_in(
             raise InvalidError("no feed has this name", at=f"{at}.feed", hint=hint)
         feed = feeds[connection.feed].feed
         policy = policy_of(connection.policy or feed.policy, file.policies, at=f"{at}.policy")
-        connections.append(
+        connections += by_table(
             ConnectionDefinition(
                 connection=connection,
                 feed=feed,
@@ -196,17 +198,37 @@ def _taken_by(table: OpenTable, connection: FeedConnection) -> Callable[[bytes],
 
 
 def connected_feed(
-    app: App, definition: ConnectionDefinition, share: Share
+    app: App,
+    definition: ConnectionDefinition,
+    share: Share,
+    shared: SharedSources[pa.RecordBatch] | None = None,
 ) -> Pipeline[pa.RecordBatch]:
-    """Return what takes a feed into a table. Raises: as `running_feeds`."""
-    feed, target = definition.feed, target_of(app, definition)
+    """Return what takes a feed into a table. shared: of tables of one route; None: each has its
+    own. Raises: as `running_feeds`."""
+    target = target_of(app, definition)
+    make = partial(_source_for, app, definition, target)
     source: RecordSource[pa.RecordBatch]
-    if feed.source.is_ordered:
-        source = source_of(app, feed, _taken_by(*target))
+    if shared is not None and definition.connection.route:
+        source = shared.join((definition.defined_as, definition.version), make)
     else:
-        landing, landed_by = landing_of(app, feed, definition.feed_id, definition.version)
-        source = LandingSource(landing, landed_by.id, app.query)
-    return pipeline_from(app, definition, target, source, share(target[1].id, definition.policy))
+        source = make()
+    try:
+        splits = share(target[1].id, definition.policy)
+        return pipeline_from(app, definition, target, source, splits)
+    except Exception:
+        source.close()
+        raise
+
+
+def _source_for(
+    app: App, definition: ConnectionDefinition, target: tuple[OpenTable, FeedConnection]
+) -> RecordSource[pa.RecordBatch]:
+    """Return what a connection reads: of a source without order, the feed's landing table."""
+    feed = definition.feed
+    if feed.source.is_ordered:
+        return source_of(app, feed, _taken_by(*target))
+    landing, landed_by = landing_of(app, feed, definition.feed_id, definition.version)
+    return LandingSource(landing, landed_by.id, app.query)
 
 
 def target_of(app: App, definition: ConnectionDefinition) -> tuple[OpenTable, FeedConnection]:
@@ -286,10 +308,12 @@ def decoding_of(
     settings = decoder_settings_of(feed.decoder, at=decoder_at)
     columns = connection.columns_settings(policy)
     columns = msgspec.structs.replace(columns, feed=_named_for_keys(app, feed))
-    decoder = decoder_of(
+    decoder = table_decoder(
         settings,
         columns,
         schema,
+        connection.routing,
+        connection.table,
         version=definition.version,
         resources=resources_of(app, settings, at=decoder_at),
         at=at,

@@ -91,13 +91,14 @@ def _kept(
 def _id_of(known: KnownDefinitions, feed: str, connection: str) -> ConnectionId:
     if _ID.fullmatch(connection):
         return connection_id(connection)
-    names = sorted(n for n, one in known.file.connections.items() if one.feed == feed)
-    if connection not in names:
-        hint = did_you_mean(connection, names, what="connection")
+    found = known.connections_of(feed) if feed in known.file.feeds else []
+    ids = {one.connection.name: one.id for one in found}
+    if connection not in ids:
+        hint = did_you_mean(connection, ids, what="connection")
         raise InvalidError(
             "the feed has no connection of this name", connection=ascii(connection)[:80], hint=hint
         )
-    return connection_id(known.connection(connection).id)
+    return connection_id(ids[connection])
 
 
 def _no_feed(app: App, known: KnownDefinitions, feed: str) -> InvalidError:

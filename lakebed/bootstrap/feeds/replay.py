@@ -143,7 +143,7 @@ def _connections(
         found = [one for one in connections if one.feed.name == feed]
     if connection is None:
         return found
-    chosen = [one for one in found if one.connection.name == connection]
+    chosen = [one for one in found if connection in {one.connection.name, one.defined_as}]
     if not chosen:
         names = sorted(one.connection.name for one in found)
         raise InvalidError(

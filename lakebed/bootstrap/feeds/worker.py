@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+import msgspec
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
@@ -22,6 +23,7 @@ from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.owned_splits import LeasedSplits, OwnedSplits
 from lakebed.feeds.pacing.elasticity import WorkersAsked
 from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import FeedWorker, WantedPipeline
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
@@ -81,14 +83,17 @@ def feed_worker(
         )
 
     def note_failure(one: WantedPipeline[pa.RecordBatch], failure: FeedFailure) -> None:
-        app.feeds.definitions.note_failure(one.kind, one.name, failure)
+        name, _, table = one.name.partition("/")
+        failed = msgspec.structs.replace(failure, table=table)
+        app.feeds.definitions.note_failure(one.kind, name, failed)
 
+    shared = SharedSources[pa.RecordBatch](app.clock.monotonic)
     return FeedWorker(
         worker=worker,
         leases=app.feeds.leases,
         living=living,
         clock=app.clock,
-        wanted=lambda: _wanted(app, only, share),
+        wanted=lambda: _wanted(app, only, share, shared),
         note_failure=note_failure,
     )
 
@@ -101,7 +106,9 @@ def workers_of(policy: Policy) -> WorkersAsked:
     return WorkersAsked(policy.workers_min, policy.workers_max, at_lag)
 
 
-def _wanted(app: App, only: Collection[str], share: Share) -> list[WantedPipeline[pa.RecordBatch]]:
+def _wanted(
+    app: App, only: Collection[str], share: Share, shared: SharedSources[pa.RecordBatch]
+) -> list[WantedPipeline[pa.RecordBatch]]:
     """Return what is to run, as the registry says now."""
     feeds, connections = running_definitions(read_definitions(app.feeds.definitions), only)
     flushes = app.feeds.definitions.flushes()
@@ -115,7 +122,7 @@ def _wanted(app: App, only: Collection[str], share: Share) -> list[WantedPipelin
             "connection",
             one.connection.name,
             one,
-            partial(connected_feed, app, one, share),
+            partial(connected_feed, app, one, share, shared),
             flushes,
         )
         for one in connections

@@ -104,7 +104,9 @@ def describe(session: Session, name: str) -> None:
     for one in connections:
         named = one.connection
         policy = named.policy or feed.feed.policy
-        where = f", where {named.where}" if named.where else ""
+        route = named.routing
+        where = "" if route is None else f", route {route.text_of(named.table)}"
+        where += f", where {named.where}" if named.where else ""
         lines.append(f"connects  {named.name} to {named.table}, policy {policy}{where}")
     session.give(value, "\n".join(lines))
 

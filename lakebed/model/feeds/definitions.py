@@ -28,6 +28,8 @@ CHANGES_MAX, CHANGES_BYTES_MAX = 99, 1 << 20
 
 NUMBER_MAX = 1 << 53
 REASON_CHARACTERS_MAX = 1_000
+BY_TABLE = "tables-failed"
+"""Code of a stored failure that holds those of some tables of a route, as JSON."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _ID = re.compile(r"[a-z0-9]{1,64}")
 
@@ -53,11 +55,13 @@ class FeedFailure(msgspec.Struct, frozen=True):
     code: of the error.
     reason: what it says.
     version: of what failed: the newest of the definitions that its rows were made by.
+    table: of a connection with a route: the one of its tables that is not filled any more.
     """
 
     code: str
     reason: str
     version: int
+    table: str = ""
 
 
 class DefinitionEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,14 +75,14 @@ class DefinitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     wanted: WantedState = "stopped"
     failure: FeedFailure | None = None
 
-    def failed(self, version: int) -> FeedFailure | None:
+    def failed(self, version: int, table: str = "") -> FeedFailure | None:
         """Return the failure, unless it is of an older version than this: then it has not failed.
 
         version: the newest of the definitions that its rows are made by.
+        table: of a connection with a route: the one that is asked about.
         """
-        if self.failure is None or self.failure.version < version:
-            return None
-        return self.failure
+        found = failures_in(self.failure).get(table)
+        return None if found is None or found.version < version else found
 
 
 class Put(msgspec.Struct, frozen=True):
@@ -205,7 +209,8 @@ def after(
             known = _expect(stored, change, None)
             if failure.version < known.version:
                 raise _changed(change, known.version)
-            return msgspec.structs.replace(known, revision=known.revision + 1, failure=failure)
+            kept = _with_failure(known.failure, failure)
+            return msgspec.structs.replace(known, revision=known.revision + 1, failure=kept)
 
 
 def has_happened(stored: StoredDefinition | None, change: Drop | NoteFailure) -> bool:
@@ -214,7 +219,17 @@ def has_happened(stored: StoredDefinition | None, change: Drop | NoteFailure) ->
         return False
     if isinstance(change, Drop):
         return stored.body is None and stored.version == change.expected_version
-    return stored.body is not None and stored.failure == change.failure
+    failure = change.failure
+    return stored.body is not None and failures_in(stored.failure).get(failure.table) == failure
+
+
+def failures_in(stored: FeedFailure | None) -> dict[str, FeedFailure]:
+    """Return the failures that a stored one stands for, by table; "": of the whole."""
+    if stored is None:
+        return {}
+    if stored.code != BY_TABLE:
+        return {"": stored}
+    return {one.table: one for one in msgspec.json.decode(stored.reason, type=list[FeedFailure])}
 
 
 def check_changes(changes: Sequence[DefinitionChange]) -> None:
@@ -266,6 +281,16 @@ def definition_name(kind: DefinitionKind, name: object) -> str:
 def bounded(failure: FeedFailure) -> FeedFailure:
     """Return a failure whose reason is no longer than what is kept."""
     return msgspec.structs.replace(failure, reason=failure.reason[:REASON_CHARACTERS_MAX])
+
+
+def _with_failure(stored: FeedFailure | None, failure: FeedFailure) -> FeedFailure:
+    """Return what is stored when a failure joins those of other tables: each stands for itself."""
+    if not failure.table:
+        return failure
+    found = {**failures_in(stored), failure.table: failure}
+    kept = [one for table, one in sorted(found.items()) if table]
+    version = max(one.version for one in kept)
+    return FeedFailure(BY_TABLE, msgspec.json.encode(kept).decode(), version)
 
 
 def _expect(

@@ -27,7 +27,9 @@ class Verdict(IntEnum):
     TRANSFORM_TIMEOUT = 16
     LATE = 17
     IGNORED = 18
-    """It has no value, and the connection says `nulls = "ignore"`: filtered, not bad."""
+    """Filtered, not bad: it has no value, and the connection says `nulls = "ignore"`; or it belongs
+    to another table of the connection's route."""
+    NO_ROUTE = 19
 
     @property
     def code(self) -> str:

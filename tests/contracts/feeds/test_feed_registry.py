@@ -206,6 +206,26 @@ def test_a_failure_is_of_one_version_and_starting_forgets_it(definitions: Defini
     assert entry(definitions()).failed(2) == newer
 
 
+def test_tables_of_a_route_fail_one_by_one(definitions: Definitions) -> None:
+    definitions().put(feed(), 0)
+    web = FeedFailure("denied", "the broker refuses", 1, "web")
+    app = FeedFailure("invalid", "y" * 100_000, 1, "app")
+    for failure in (web, app, app):
+        definitions().note_failure("feed", "orders", failure)
+    found = entry(definitions())
+    assert (found.failed(1, "web"), found.failed(2, "web"), found.failed(1)) == (web, None, None)
+    known = found.failed(1, "app")
+    assert known is not None
+    assert known.reason == "y" * 1_000
+    assert found.revision == 3, "one that is known is no change"
+    newer = FeedFailure("denied", "again", 2, "web")
+    definitions().note_failure("feed", "orders", newer)
+    again = entry(definitions())
+    assert (again.failed(2, "web"), again.failed(1, "app")) == (newer, known)
+    definitions().want("feed", "orders", "running", again.revision)
+    assert entry(definitions()).failed(1, "app") is None
+
+
 def test_a_dropped_feed_neither_starts_nor_fails_and_its_next_is_stopped(
     view: FeedRegistry,
 ) -> None:

@@ -9,13 +9,14 @@ import pytest
 
 from tests.simulation.feeds.fed_world import FedWorld
 from tests.simulation.feeds.pushed_world import PushedWorld
+from tests.simulation.feeds.routed_world import RoutedWorld
 from tests.simulation.tally import Tally
 from tests.simulation.test_seeds import CASES, SEEDS, cases_of, fail_with, story_of
 
 SEEDS_MIN = 2_000
 """Of feeds, in `make test`, too: faults of sources and owners meet in fewer worlds."""
 PUSHED_EVERY = 4
-"""Cases of seeds, of which one is for what is pushed."""
+"""Cases of seeds, of which one is for what is pushed, and one for routes."""
 
 
 @pytest.mark.timeout(900)
@@ -33,4 +34,13 @@ def test_what_is_pushed_is_there_once_under_faults(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:
     stories = [story_of(seed, tmp_path, tally, PushedWorld) for seed in seeds]
+    fail_with([story for story in stories if story], seeds)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seeds", CASES[1::PUSHED_EVERY], ids=lambda s: f"{s[0]}-{s[-1]}")
+def test_a_record_is_in_the_table_of_its_route_under_faults(
+    seeds: Sequence[int], tmp_path: Path, tally: Tally
+) -> None:
+    stories = [story_of(seed, tmp_path, tally, RoutedWorld) for seed in seeds]
     fail_with([story for story in stories if story], seeds)

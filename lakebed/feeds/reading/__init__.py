@@ -1,0 +1,1 @@
+"""How pipelines of one process read a source."""
