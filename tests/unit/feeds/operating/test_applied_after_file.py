@@ -21,7 +21,7 @@ version = {version}
 {landing}
 [connection.all]
 feed = "hits"
-table = "hits"
+{into}
 policy = "FaultTolerant"
 """
 
@@ -37,10 +37,13 @@ class Lake:
         self.lake.create_table("hits", schema)
         self.source = f'files = "{folder}/*.log"'
         self.landing, self.version = "", 1
+        self.into = 'table = "hits"'
 
     @property
     def text(self) -> str:
-        return TEXT.format(source=self.source, landing=self.landing, version=self.version)
+        return TEXT.format(
+            source=self.source, landing=self.landing, version=self.version, into=self.into
+        )
 
     def write(self, *numbers: int) -> None:
         with (self.folder / "a.log").open("a") as file:
@@ -142,3 +145,13 @@ def test_what_was_pushed_does_not_go_on_and_is_refused(lake: Lake, *, is_landed:
             lake.feeds.apply(lake.text, dry_run=dry_run)
     assert "another name" in str(raised.value.hint)
     assert lake.feeds.feeds() == []
+
+
+def test_a_route_that_was_run_from_a_file_is_refused(lake: Lake) -> None:
+    lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "hits" } }'
+    lake.write(1, 2)
+    lake.run_file()
+    with pytest.raises(InvalidError) as caught:
+        lake.apply()
+    assert caught.value.facts["at"] == "connection.all"
+    assert lake.counts() == Counter({1: 1, 2: 1})
