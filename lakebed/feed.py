@@ -30,8 +30,8 @@ from lakebed.feeds.known_definitions import (
     read_definitions,
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
+from lakebed.feeds.living_workers import LISTEN_SECONDS
 from lakebed.feeds.operating.missing_workers import MissingWorkers
-from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
 from lakebed.feeds.run_feeds import run_feeds
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 from lakebed.tables.change_table import clear_table

@@ -87,7 +87,10 @@ class FeedsStack(Stack):
                 environment=lambda common: FeedTaskStartEnvironment(
                     **msgspec.structs.asdict(common), registry_table=registry.table_name
                 ),
-                may=feed_permissions.read_definitions_of_feeds(registry),
+                may=[
+                    *feed_permissions.read_definitions_of_feeds(registry),
+                    feed_permissions.hear_workers(registry),
+                ],
                 security_groups=self._brokers(deployment, network),
             ),
         )

@@ -20,7 +20,7 @@ from lakebed.feeds.known_definitions import (
 )
 from lakebed.feeds.living_workers import LivingWorkers
 from lakebed.feeds.owned_splits import LeasedSplits, OwnedSplits
-from lakebed.feeds.pacing.elasticity import WorkersAsked
+from lakebed.feeds.pacing.wanted_workers import workers_of
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import FeedWorker, WantedPipeline
@@ -90,14 +90,6 @@ def feed_worker(
         wanted=lambda: _wanted(app, only, share),
         note_failure=note_failure,
     )
-
-
-def workers_of(policy: Policy) -> WorkersAsked:
-    """Return how many workers a policy asks for."""
-    at_lag = policy.on_lag == "elastic"
-    if not at_lag and "elastic" not in policy.on_congestion:
-        return WorkersAsked()
-    return WorkersAsked(policy.workers_min, policy.workers_max, at_lag)
 
 
 def _wanted(app: App, only: Collection[str], share: Share) -> list[WantedPipeline[pa.RecordBatch]]:

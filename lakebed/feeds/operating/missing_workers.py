@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from lakebed.errors import UnavailableError, UnknownOutcomeError
-from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.living_workers import BEAT_SECONDS, LivingWorkers
 from lakebed.feeds.operating.worker_reports import reports_in
 from lakebed.feeds.pacing.elasticity import Elasticity
-from lakebed.feeds.worker import BEAT_SECONDS
 from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases
 
