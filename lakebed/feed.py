@@ -16,7 +16,7 @@ from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
 from lakebed.bootstrap.feeds.tap import tap
-from lakebed.bootstrap.feeds.worker import feed_worker, running_definitions
+from lakebed.bootstrap.feeds.worker import feed_worker, is_instance, running_definitions
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of, plain
 from lakebed.config.feeds import feed_file, file_of, joined
@@ -89,7 +89,8 @@ class Feeds(OpenLake):
         """
         if self._feeds is None:
             known = read_definitions(self._app.feeds.definitions)
-            found = running_definitions(known, self._only)
+            has_functions = is_instance(self._app)
+            found = running_definitions(known, self._only, has_functions=has_functions)
             self._feeds = list(running_feeds(self._app, *found))
         return run_feeds(
             self._feeds, should_stop=should_stop, on_progress=on_progress, failed=failed

@@ -33,6 +33,7 @@ FORGET_SECONDS = 600.0
 class _Heard(msgspec.Struct):
     counter: int
     silent_seconds: float
+    has_beaten: bool
 
 
 class LivingWorkers:
@@ -42,8 +43,11 @@ class LivingWorkers:
     was taken for dead and beats again lives.
     """
 
-    def __init__(self, *, dead_seconds: float = DEAD_SECONDS) -> None:
+    def __init__(
+        self, *, dead_seconds: float = DEAD_SECONDS, forget_seconds: float = FORGET_SECONDS
+    ) -> None:
         self._dead_seconds = dead_seconds
+        self._forget_seconds = forget_seconds
         self._heard: dict[WorkerId, _Heard] = {}
         self._looked: float | None = None
 
@@ -55,18 +59,24 @@ class LivingWorkers:
         self._heard = {}
         for beat in beats:
             before = known.get(beat.worker)
-            silent = 0.0
+            silent, has_beaten = 0.0, before is not None
             if before is not None and before.counter == beat.counter:
                 silent = before.silent_seconds + max(passed, 0.0)
-            self._heard[beat.worker] = _Heard(beat.counter, silent)
+                has_beaten = before.has_beaten
+            self._heard[beat.worker] = _Heard(beat.counter, silent, has_beaten)
 
     def living(self) -> list[WorkerId]:
         """Return the workers that live, by name."""
         return sorted(w for w, h in self._heard.items() if h.silent_seconds < self._dead_seconds)
 
+    def undecided(self) -> list[WorkerId]:
+        """Return the workers of which it is not known yet, by name: they have not beaten since they
+        were first seen, and were not silent for long enough."""
+        return [worker for worker in self.living() if not self._heard[worker].has_beaten]
+
     def forgotten(self) -> list[WorkerId]:
         """Return the workers that were silent for so long that they may be taken from the list."""
-        return sorted(w for w, h in self._heard.items() if h.silent_seconds >= FORGET_SECONDS)
+        return sorted(w for w, h in self._heard.items() if h.silent_seconds >= self._forget_seconds)
 
 
 def listen_to(

@@ -85,14 +85,13 @@ TASK_ROOMS = (*WORK_ROOMS, "lakebed/kernels")
 """What tasks import: their images have numba, so kernels too. Each image adds its own program from
 `containers`."""
 
-FEED_ROOMS = (
-    *TASK_ROOMS,
-    "lakebed/backends/kafka",
-    "lakebed/decoding",
-    "lakebed/feeds",
-    "lakebed/landing",
-)
+_SOURCES = ("lakebed/backends/kafka", "lakebed/decoding", "lakebed/feeds", "lakebed/landing")
+
+FEED_ROOMS = (*TASK_ROOMS, *_SOURCES)
 """What tasks of feeds import: sources and decoders, too."""
+
+TAKE_ROOMS = (*WORK_ROOMS, *_SOURCES, "lakebed/schedules", "lambdas")
+"""What the function imports that takes records of feeds. It has no numba, so no kernels."""
 
 
 def rooms_of_image(kind: str) -> Sequence[str]:

@@ -14,8 +14,9 @@ from lakebed.bootstrap.tasks.task_process import END_PROCESS, GRACE_SECONDS, run
 from lakebed.config.environments import TaskEnvironment
 from lakebed.feeds.known_definitions import read_definitions
 from lakebed.feeds.living_workers import LivingWorkers
-from lakebed.feeds.pacing.wanted_tasks import TASK_PREFIX, Need, heard_workers, need_of
+from lakebed.feeds.pacing.wanted_tasks import Need, heard_workers, need_of
 from lakebed.feeds.pacing.wanted_workers import wanted_workers
+from lakebed.feeds.pacing.worker_names import TASK_PREFIX
 from lakebed.feeds.task_life import FeedTaskLife, FeedTaskLimits
 from lakebed.observe import events
 from lakebed.ports.leases import WorkerId

@@ -15,11 +15,9 @@ import msgspec
 from lakebed.feeds.living_workers import LISTEN_SECONDS, listen_to
 from lakebed.feeds.pacing.elasticity import has_spare, needed_workers
 from lakebed.feeds.pacing.wanted_workers import WorkerBounds, is_needed
+from lakebed.feeds.pacing.worker_names import TAKE_PREFIX, TASK_PREFIX
 from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases, WorkerBeat, WorkerId
-
-TASK_PREFIX = "task-"
-"""Of the names of workers that are tasks: only these are started and ended for what is wanted."""
 
 Need = Literal["needed", "spare", "unneeded"]
 """Of a task: `spare`: others can do what there is to do now."""
@@ -48,8 +46,10 @@ class HeardWorkers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def heard_workers(beats: Iterable[WorkerBeat], living: Collection[WorkerId]) -> HeardWorkers:
-    """Return what those say that live. living: their names."""
-    heard = [beat for beat in beats if beat.worker in living]
+    """Return what those say that live, but for runs of the function, whose feeds are not for tasks.
+    living: their names."""
+    own = [beat for beat in beats if not beat.worker.startswith(TAKE_PREFIX)]
+    heard = [beat for beat in own if beat.worker in living]
     tasks = tuple(sorted(one.worker for one in heard if one.worker.startswith(TASK_PREFIX)))
     loads = tuple(load for one in heard for load in _loads(one))
     return HeardWorkers(tasks=tasks, others=len(heard) - len(tasks), loads=loads)

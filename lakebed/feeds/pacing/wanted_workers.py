@@ -42,11 +42,11 @@ def workers_of(policy: Policy) -> WorkersAsked:
 
 
 def _policies_at_work(known: KnownDefinitions) -> list[Policy]:
-    """Return the policies of what a worker would run: of feeds that were started, and of their
-    connections, but for what failed."""
+    """Return the policies of what a worker would run: of feeds that were started and not left to
+    the function, and of their connections, but for what failed."""
     found = []
     for feed in known.feeds():
-        if feed.wanted != "running":
+        if feed.wanted != "running" or feed.runs_in_function:
             continue
         connections = known.connections_of(feed.feed.name)
         found += [one.policy for one in connections if one.failed is None]

@@ -10,7 +10,7 @@ import pytest
 import lakebed
 from lakebed.bootstrap.tasks.feed_task import FeedTask, _ended_in_time, _limits
 from lakebed.feed import FeedDefinitions
-from lakebed.feeds.pacing.wanted_tasks import TASK_PREFIX
+from lakebed.feeds.pacing.worker_names import TASK_PREFIX
 from lakebed.feeds.task_life import FeedTaskLimits
 from lakebed.lake import Lake
 from lakebed.tasks.task_loop import StopRequest

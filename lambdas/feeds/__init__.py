@@ -1,0 +1,1 @@
+"""Feeds without tasks: a function takes what trickles."""
