@@ -44,6 +44,7 @@ STATE_ROOMS = (
     "lakebed/feeds/pacing/elasticity.py",
     "lakebed/feeds/pacing/wanted_tasks.py",
     "lakebed/feeds/pacing/wanted_workers.py",
+    "lakebed/feeds/pacing/worker_names.py",
     "lakebed/schedules",
     "lakebed/sorted_files/__init__.py",
     "lakebed/sorted_files/format",
@@ -90,7 +91,7 @@ _SOURCES = ("lakebed/backends/kafka", "lakebed/decoding", "lakebed/feeds", "lake
 FEED_ROOMS = (*TASK_ROOMS, *_SOURCES)
 """What tasks of feeds import: sources and decoders, too."""
 
-TAKE_ROOMS = (*WORK_ROOMS, *_SOURCES, "lakebed/schedules", "lambdas")
+TAKE_ROOMS = (*WORK_ROOMS, *_SOURCES, "lambdas")
 """What the function imports that takes records of feeds. It has no numba, so no kernels."""
 
 
