@@ -100,6 +100,7 @@ def _parts(
     living = living or LivingWorkers()
 
     def share(connection: ConnectionId, policy: Policy) -> OwnedSplits:
+        _check_share(worker, policy)
         return LeasedSplits(
             worker=worker,
             leases=app.feeds.leases,
@@ -121,6 +122,13 @@ def _parts(
         wanted=lambda: _wanted(app, only, share),
         note_failure=note_failure,
     )
+
+
+def _check_share(worker: WorkerId, policy: Policy) -> None:
+    """Raise InvalidError if a policy asks for what a run of the function cannot do."""
+    if worker.startswith(TAKE_PREFIX) and policy.on_worker_failure == "stop":
+        hint = 'choose a policy with `on_worker_failure = "resume"`, or leave `run` out of the feed'
+        raise InvalidError("no run of a function lives long enough to miss another one", hint=hint)
 
 
 def taking_worker(app: App) -> TakingWorker[pa.RecordBatch] | None:

@@ -18,7 +18,7 @@ from tests.cloud.users import put_bytes, stop_tasks
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("no_tasks_left")]
 """The first test also waits for the synthesis, and for the packages of bundles."""
 
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 TASKS = f"lakebed-{INSTANCE}-feed-tasks"
 OBJECTS = """
 [feed.trips]

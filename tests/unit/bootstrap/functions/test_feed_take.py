@@ -79,6 +79,19 @@ def test_a_run_is_over_in_time_and_the_next_one_goes_on(lake: Lake, tmp_path: Pa
     assert numbers(lake) == [1]
 
 
+def test_a_policy_that_misses_lost_workers_is_refused_and_the_feed_says_so(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """A run would end before it knows, again and again."""
+    write(tmp_path, "few.log", 1)
+    FeedDefinitions(lake).apply(FEEDS.replace("Elastic", "Monitored"))
+    FeedDefinitions(lake).start("few")
+    TakeFeeds(lake._app).run()
+    failed = read_definitions(lake._app.feeds.definitions).feed("few").failed
+    assert failed is not None
+    assert "no run of a function lives long enough" in failed.reason
+
+
 def test_workers_leave_a_feed_to_the_function_unless_they_name_it() -> None:
     definitions = Definitions()
     definitions.apply(FEEDS)

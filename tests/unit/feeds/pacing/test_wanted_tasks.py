@@ -117,8 +117,10 @@ def test_what_workers_say_is_read_from_their_beats_by_who_needs_little_of_it() -
         WorkerBeat(WorkerId("task-a"), 1, b"{of a newer release"),
         WorkerBeat(WorkerId("task-dead"), 1, encoded(7.0)),
         WorkerBeat(WorkerId("worker-a"), 1, b""),
+        WorkerBeat(WorkerId("take-a"), 1, encoded(3.0)),
     ]
-    found = heard_workers(beats, [WorkerId(name) for name in ("task-a", "task-b", "worker-a")])
+    living = [WorkerId(name) for name in ("task-a", "task-b", "take-a", "worker-a")]
+    found = heard_workers(beats, living)
     assert found == HeardWorkers(
         tasks=(WorkerId("task-a"), WorkerId("task-b")), others=1, loads=(asking(1.5),)
     )
