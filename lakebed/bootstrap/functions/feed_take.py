@@ -52,11 +52,12 @@ def app() -> App:
     environment = environment_of(FeedTakeEnvironment, os.environ)
     pa.set_cpu_count(cpus())
     resources = resources_named(environment, {})
+    states_bytes = states_bytes_max(int(environment.function_disk_mib))
     opened = open_instance(
         resources.instance,
         resources=resources,
         folder=Path(tempfile.mkdtemp(prefix="lakebed-")),
-        memory=Memory(work_bytes=task_work_bytes()),
-        states_bytes_max=states_bytes_max(int(environment.function_disk_mib)),
+        memory=Memory(work_bytes=task_work_bytes(), states_bytes=states_bytes),
+        states_bytes_max=states_bytes,
     )
     return TakeFeeds(opened)
