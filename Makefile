@@ -118,6 +118,7 @@ lock: $(DEV)  ## write every requirements/*.txt from its .in
 	$(COMPILE) requirements/bundle-rows.in --output-file requirements/bundle-rows.txt
 	$(COMPILE) requirements/fast.in --output-file requirements/fast.txt
 	$(COMPILE) requirements/feeds.in --output-file requirements/feeds.txt
+	$(COMPILE) requirements/bundle-feeds.in --output-file requirements/bundle-feeds.txt
 	$(COMPILE) requirements/deploy.in --output-file requirements/deploy.txt
 	$(COMPILE) requirements/local.in --output-file requirements/local.txt
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt

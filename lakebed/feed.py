@@ -17,7 +17,7 @@ from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds
 from lakebed.bootstrap.feeds.taken_records import TakenRecords
 from lakebed.bootstrap.feeds.tap import tap
-from lakebed.bootstrap.feeds.worker import feed_worker, running_definitions
+from lakebed.bootstrap.feeds.worker import feed_worker, is_instance, running_definitions
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of, plain
 from lakebed.config.feeds import feed_file, file_of, joined
@@ -31,9 +31,9 @@ from lakebed.feeds.known_definitions import (
     read_definitions,
 )
 from lakebed.feeds.lifecycle import FeedStanding, standing_of
+from lakebed.feeds.living_workers import LISTEN_SECONDS
 from lakebed.feeds.operating.flush_feed import FLUSH_SECONDS, FeedFlushed
 from lakebed.feeds.operating.missing_workers import MissingWorkers
-from lakebed.feeds.operating.worker_reports import LISTEN_SECONDS
 from lakebed.feeds.pacing.held_bytes import MEMORY_MIB
 from lakebed.feeds.run_feeds import run_feeds
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
@@ -101,7 +101,8 @@ class Feeds(OpenLake):
         """
         if self._feeds is None:
             known = read_definitions(self._app.feeds.definitions)
-            found = running_definitions(known, self._only)
+            has_functions = is_instance(self._app)
+            found = running_definitions(known, self._only, has_functions=has_functions)
             self._feeds = list(running_feeds(self._app, *found))
         return run_feeds(
             self._feeds, should_stop=should_stop, on_progress=on_progress, failed=failed

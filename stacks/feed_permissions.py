@@ -27,6 +27,11 @@ def read_definitions_of_feeds(registry: dynamodb.ITable) -> list[iam.PolicyState
     ]
 
 
+def hear_workers(registry: dynamodb.ITable) -> iam.PolicyStatement:
+    """Read the beats of workers, and no owners."""
+    return _on_partitions(registry, "Query", FEED_LEASES[0])
+
+
 def work_on_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
     """Read definitions and say that they failed, beat, claim, find tables, make those that records
     are landed in (of a new lake with the forms that it allows), and mark what was committed."""

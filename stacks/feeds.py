@@ -1,13 +1,17 @@
-"""Feeds: tasks that take records of sources into tables, while feeds are started.
+"""Feeds: tasks that take records of sources into tables, while feeds are started, and a function
+for sources that trickle.
 
-An instance whose setting `feed_workers_max` is 0 has no such stack.
+An instance without `feed_workers_max` and `feed_take` has no such stack.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from lakebed.config.environments import FeedTaskStartEnvironment, TaskEnvironment
@@ -21,6 +25,7 @@ from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.task_pool import TaskPool, TaskStart
 from stacks.dashboard import metric_alarm
+from stacks.feed_take import FeedTake, QueueNames
 from stacks.networking import NetworkingStack
 
 KIND = "feeds"
@@ -33,7 +38,8 @@ ALARMS = {
 
 
 class FeedsStack(Stack):
-    """Tasks do what `lakebed feed run` does on any machine, and share the work with it.
+    """Tasks and a function do what `lakebed feed run` does on any machine, and share the work with
+    it.
 
     commits, compaction: queues whose names a lake is opened with.
     """
@@ -55,6 +61,34 @@ class FeedsStack(Stack):
             stack_name=deployment.name(KIND),
             description=f"Lakebed {deployment.instance}: records of sources that become rows",
         )
+        names = QueueNames(compaction.queue.queue_url, commits.queue.queue_url)
+        may = [
+            *permissions.read_objects(deployment),
+            permissions.commit(stores.log),
+            permissions.write_bodies(deployment),
+            permissions.write_files(deployment),
+            *feed_permissions.work_on_feeds(stores.registry),
+            *permissions.read_sources(deployment),
+            *feed_permissions.take_from_queues(deployment),
+        ]
+        if deployment.settings.feed_workers_max:
+            self._tasks(deployment, stores, network, names, may)
+        if deployment.settings.feed_take:
+            FeedTake(self, "Take", deployment=deployment, stores=stores, queues=names, may=may)
+
+        for metric in METRICS:
+            if metric.name in ALARMS:
+                metric_alarm(self, deployment, metric, ALARMS[metric.name])
+
+    def _tasks(
+        self,
+        deployment: Deployment,
+        stores: LakeStores,
+        network: NetworkingStack,
+        names: QueueNames,
+        may: Sequence[iam.PolicyStatement],
+    ) -> None:
+        """Let tasks be started while feeds are. may: what whoever takes records may do."""
         registry = stores.registry
         TaskPool(
             self,
@@ -64,21 +98,14 @@ class FeedsStack(Stack):
             kind=KIND,
             environment=TaskEnvironment(
                 **msgspec.structs.asdict(stores.environment(deployment)),
+                **names._asdict(),
                 task_vcpus=deployment.settings.task_vcpus,
                 task_memory_mib=str(deployment.settings.task_memory_mib),
                 tracker_table=stores.tracker.table_name,
-                compaction_queue_url=compaction.queue.queue_url,
-                commits_queue_url=commits.queue.queue_url,
             ),
             may=[
-                *permissions.read_objects(deployment),
-                permissions.commit(stores.log),
-                permissions.write_bodies(deployment),
-                permissions.write_files(deployment),
+                *may,
                 feed_permissions.land_segments(deployment),
-                *feed_permissions.work_on_feeds(registry),
-                *permissions.read_sources(deployment),
-                *feed_permissions.take_from_queues(deployment),
                 *feed_permissions.read_secrets(deployment),
             ],
             start=TaskStart(
@@ -88,14 +115,13 @@ class FeedsStack(Stack):
                 environment=lambda common: FeedTaskStartEnvironment(
                     **msgspec.structs.asdict(common), registry_table=registry.table_name
                 ),
-                may=feed_permissions.read_definitions_of_feeds(registry),
+                may=[
+                    *feed_permissions.read_definitions_of_feeds(registry),
+                    feed_permissions.hear_workers(registry),
+                ],
                 security_groups=self._brokers(deployment, network),
             ),
         )
-
-        for metric in METRICS:
-            if metric.name in ALARMS:
-                metric_alarm(self, deployment, metric, ALARMS[metric.name])
 
     def _brokers(self, deployment: Deployment, network: NetworkingStack) -> list[str]:
         """Return a group of those that reach the ports of the setting; none, where it names none.

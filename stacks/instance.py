@@ -63,7 +63,7 @@ class Instance(Construct):
         compaction = CompactionStack(self, "Compaction", **where, commits=committer.commits)
         names = TaskQueues(commits=committer.commits, compaction=compaction.jobs)
         ingest = IngestStack(self, "Ingest", **where, **names)
-        if deployment.settings.feed_workers_max:
+        if deployment.settings.feed_workers_max or deployment.settings.feed_take:
             FeedsStack(self, "Feeds", **where, **names)
         if deployment.settings.feed_push:
             FeedPushStack(self, "FeedPush", deployment=deployment, stores=stores)

@@ -124,7 +124,7 @@ def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memor
             formats=formats,
         )
 
-    heads = open_heads(None)
+    heads = open_heads(memory.states_bytes)
     opened.callback(heads.close)
     helpers = merge_helpers(
         stores.for_processes, folder.path / "ranges", count=merge_processes() - 1

@@ -14,6 +14,7 @@ class Memory(NamedTuple):
 
     cache_bytes: of what is kept of files for lookups.
     merge_bytes: of a compaction's buffers, kept or refused.
+    states_bytes: of states of tables that are kept on its disk; None: as many as are open.
     work_bytes: about, of one merge, or of one sorter and its files; lookups' too, if `cache_bytes`
         says nothing.
     """
@@ -21,6 +22,7 @@ class Memory(NamedTuple):
     cache_bytes: int | None = None
     merge_bytes: int | None = None
     work_bytes: int | None = None
+    states_bytes: int | None = None
 
     def check(self) -> None:
         """Raise InvalidError for nothing to keep rows in, or more than machines have."""

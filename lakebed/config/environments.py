@@ -80,6 +80,18 @@ class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
     query_queue_url: str
 
 
+class FeedTakeEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that takes records of sources.
+
+    merge_processes: 1: a function starts no others.
+    """
+
+    tracker_table: str
+    compaction_queue_url: str
+    commits_queue_url: str
+    merge_processes: str
+
+
 class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     """What a task reads that moves rows: compaction.
 

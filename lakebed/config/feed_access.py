@@ -29,13 +29,20 @@ FeedWorkersMax = Annotated[
         " `lakebed-INSTANCE-feeds`.",
     ),
 ]
+FeedTake = Annotated[
+    bool,
+    Meta(
+        description="Whether a function takes, each minute, what there is for feeds with `run ="
+        ' "function"`. It reads where `sources` and `feed_queues` say.'
+    ),
+]
 FeedQueues = Annotated[
     str,
     Meta(
         pattern=rf"\A({_QUEUE}(,{_QUEUE})*)?\Z",
         description="Queues of SQS that feeds take messages from, by their ARNs, with commas"
-        " between, of the instance's region. Tasks of feeds may receive from these, and delete"
-        " there, and in no other queue.",
+        " between, of the instance's region. Tasks of feeds, and the function of `feed_take`, may"
+        " receive from these, and delete there, and in no other queue.",
     ),
 ]
 FeedSecrets = Annotated[
@@ -77,9 +84,11 @@ def port_ranges(ports: str) -> list[tuple[int, int]]:
 
 
 def check_feed_access(
-    *, ports: str, secrets: str, queues: str, workers_max: int, has_own_way_out: bool
+    *, ports: str, secrets: str, queues: str, workers_max: int, takes: bool, has_own_way_out: bool
 ) -> None:
     """Check that the settings fit together.
+
+    takes: the function takes what trickles, and reaches queues.
 
     has_own_way_out: tasks reach more than the services that the instance's own network has
         endpoints of.
@@ -90,10 +99,11 @@ def check_feed_access(
     """
     given = {"feed_ports": ports, "feed_secrets": secrets, "feed_queues": queues}
     named = [name for name, value in given.items() if value]
-    if named and not workers_max:
+    for_tasks = [name for name in named if not (takes and name == "feed_queues")]
+    if for_tasks and not workers_max:
         hint = "add `-c feed_workers_max=1`, or leave them out"
         raise InvalidError(
-            "settings of tasks that there are not", settings=", ".join(named), hint=hint
+            "settings of tasks that there are not", settings=", ".join(for_tasks), hint=hint
         )
     for name, value in given.items():
         _check_named(name, value)

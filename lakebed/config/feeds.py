@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings, columns_of, decoder_settings_of
 from lakebed.config.feed_fields import at_of, check_names, checked, plain, section
-from lakebed.config.feed_sources import FilesFeed, Source, source_of
+from lakebed.config.feed_sources import FilesFeed, S3Feed, Source, SqsFeed, source_of
 from lakebed.config.policies import DEFAULT_POLICY, Policy
 from lakebed.config.policy_definitions import PolicyDefinition, policy_definition
 from lakebed.config.routes import Route, route_of
@@ -21,6 +21,10 @@ from lakebed.model.names import TableName, table_name
 from lakebed.model.predicates.text import predicate_from_text
 
 DAY_SECONDS = 86_400
+IN_FUNCTIONS = (S3Feed, SqsFeed)
+"""What a function can take, which runs for moments: what it does not take now, the store keeps for
+it. Files lie on a machine, brokers lie in a network that functions are not in, and who pushes waits
+for a receiver."""
 QUARANTINE_SUFFIX = "_quarantine"
 _OF_COLUMNS = ("columns", "rest", "lineage", "meta", "auto_key")
 
@@ -43,6 +47,15 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
             " them."
         ),
     ] = None
+    run: Annotated[
+        Literal["workers", "function"],
+        Meta(
+            description="Who takes its records. `function`: objects of S3 and queues of SQS with"
+            " few records are taken each minute by the function of an instance with `feed_take`;"
+            " tasks leave the feed to it, and so does `lakebed feed run`, unless `--only` names it."
+            " A lake in a directory has no functions: there it makes no difference."
+        ),
+    ] = "workers"
     policy: Annotated[
         str,
         Meta(
@@ -339,6 +352,13 @@ def feed_of(name: str, said: object) -> Feed:
     if not found.is_ordered and others.landing is False:
         hint = "leave `landing` out: what cannot be read twice in the same order is landed first"
         raise InvalidError("a source that needs landing", at=f"{at}.landing", hint=hint)
+    if others.run == "function" and not isinstance(found, IN_FUNCTIONS):
+        hint = (
+            "leave `run` out: a function takes objects of S3 and messages of SQS, and nothing else"
+        )
+        raise InvalidError(
+            "a source that no function takes", at=f"{at}.run", source=found.kind, hint=hint
+        )
     return Feed(name=name, source=found, **msgspec.structs.asdict(others))
 
 

@@ -21,6 +21,7 @@ from lakebed.config.feed_access import (
     FeedPush,
     FeedQueues,
     FeedSecrets,
+    FeedTake,
     FeedWorkersMax,
     check_feed_access,
     named_in,
@@ -145,6 +146,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ),
     ] = 8
     feed_workers_max: FeedWorkersMax = 0
+    feed_take: FeedTake = False
     ingest_capacity: Annotated[
         Capacity,
         Meta(
@@ -294,6 +296,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
         secrets=found.feed_secrets,
         queues=found.feed_queues,
         workers_max=found.feed_workers_max,
+        takes=found.feed_take,
         has_own_way_out=found.task_addresses == "public" or bool(found.vpc_id),
     )
     return found

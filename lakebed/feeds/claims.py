@@ -57,17 +57,21 @@ def moves(
     living: Collection[WorkerId],
     owners: Mapping[str, Owner],
     held: Mapping[str, OwnerNumber],
+    *,
+    sharing: Collection[WorkerId] | None = None,
 ) -> Moves:
     """Return what a worker does next, as it sees the world.
 
     splits: all source splits, by the names that are claimed. living: with itself. owners: as the
-    store says. held: what it has claimed and not released, with the number of its claim. What it
-    holds of a source split that is gone is given back.
+    store says. held: what it has claimed and not released, with the number of its claim. sharing:
+    of those that live, who would take these source splits at all; None: all. What it holds of a
+    source split that is gone is given back.
     """
     known = dict.fromkeys(splits)
     lost = [name for name, number in held.items() if _has_another(owners.get(name), worker, number)]
     mine = [name for name in held if name not in lost]
-    wanted = {name: wanted_owner(name, living) for name in known}
+    able = living if sharing is None else sharing
+    wanted = {name: wanted_owner(name, able) for name in known}
     claim = [
         name
         for name in known

@@ -42,6 +42,11 @@ class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     wanted: WantedState
     failed: FeedFailure | None
 
+    @property
+    def runs_in_function(self) -> bool:
+        """Whether workers leave it to the function that takes what trickles."""
+        return self.feed.run == "function"
+
 
 class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A connection with all that it needs; of one with a route, what fills one of its tables: it is

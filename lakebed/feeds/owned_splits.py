@@ -19,6 +19,7 @@ MISSED_SECONDS = 5.0
 beats of each other one."""
 NewestOwners = Callable[[list[str]], Mapping[str, int]]
 """Gives the newest owner of source splits that the table knows."""
+Sharing = Callable[[Collection[WorkerId]], Collection[WorkerId]]
 
 
 class OwnedSplits(Protocol):
@@ -57,6 +58,7 @@ class LeasedSplits:
     """The fair share of one worker among those that live.
 
     living: gives the workers that live, this one among them.
+    sharing: of them, those that would take these source splits at all.
     stops_at_loss: whether what a worker that was lost had is given up, instead of taken over.
     """
 
@@ -69,6 +71,7 @@ class LeasedSplits:
         connection: ConnectionId,
         monotonic: Callable[[], float],
         stops_at_loss: bool = False,
+        sharing: Sharing = lambda living: living,
     ) -> None:
         self._worker = worker
         self._leases = leases
@@ -76,6 +79,7 @@ class LeasedSplits:
         self._connection = connection
         self._monotonic = monotonic
         self._stops_at_loss = stops_at_loss
+        self._sharing = sharing
         self._mine: dict[str, OwnerNumber] = {}
         self._leaving: set[str] = set()
         self._gave_back: float | None = None
@@ -91,7 +95,8 @@ class LeasedSplits:
         if self._stops_at_loss:
             living = self._with_missed(owners, living)
         names = [self._name(split) for split in splits]
-        found = moves(self._worker, names, living, owners, self._mine)
+        able = self._sharing(living)
+        found = moves(self._worker, names, living, owners, self._mine, sharing=able)
         for name in found.lost:
             self._forget(name)
         for owner in found.release:

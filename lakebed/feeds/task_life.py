@@ -11,6 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from lakebed.errors import LakebedError, NewerFormatError
+from lakebed.feeds.pacing.elasticity import SPARE_SECONDS
+from lakebed.feeds.pacing.wanted_tasks import Need
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.tasks.task_loop import Ending
@@ -21,29 +23,32 @@ class FeedTaskLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     age_seconds: after so long, whatever it does: so that no task is older than a day's releases.
     idle_seconds: after it was not needed for so long.
+    spare_seconds: after others could do what there was to do for so long.
     look_seconds: between two looks whether it is.
     """
 
     age_seconds: float = 12 * 3_600.0
     idle_seconds: float = 300.0
+    spare_seconds: float = SPARE_SECONDS
     look_seconds: float = 15.0
 
 
 class FeedTaskLife:
     """Says when a task is to end, and why.
 
-    is_needed: whether it is, by what the lake defines and which workers live. While that cannot be
-        asked, the task goes on with what it has.
+    need: whether there is any, by what the lake defines and what workers say that live. While that
+        cannot be asked, the task goes on with what it has.
     """
 
     def __init__(
-        self, *, clock: Clock, is_needed: Callable[[], bool], limits: FeedTaskLimits | None = None
+        self, *, clock: Clock, need: Callable[[], Need], limits: FeedTaskLimits | None = None
     ) -> None:
         self._clock = clock
-        self._is_needed = is_needed
+        self._ask = need
         self._limits = limits or FeedTaskLimits()
         self._began = clock.monotonic()
         self._needed = self._looked = self._began
+        self._need: Need = "needed"
         self._is_outdated = False
 
     def ending(self, *, is_stopped: bool) -> Ending | None:
@@ -56,17 +61,19 @@ class FeedTaskLife:
         if now - self._looked >= self._limits.look_seconds:
             self._looked = now
             self._look(now)
-        if now - self._needed < self._limits.idle_seconds:
+        is_spare = self._need == "spare"
+        patience = self._limits.spare_seconds if is_spare else self._limits.idle_seconds
+        if now - self._needed < patience:
             return None
         return "outdated" if self._is_outdated else "idle"
 
     def _look(self, now: float) -> None:
         try:
-            is_needed, self._is_outdated = self._is_needed(), False
+            self._need, self._is_outdated = self._ask(), False
         except NewerFormatError:
-            is_needed, self._is_outdated = False, True
+            self._need, self._is_outdated = "unneeded", True
         except LakebedError as error:
             events.emit(events.FEED_STORE_AWAY, code=error.code(), reason=str(error))
-            is_needed = True
-        if is_needed:
+            self._need = "needed"
+        if self._need == "needed":
             self._needed = now

@@ -20,7 +20,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError, OwnerFencedError
-from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.living_workers import BEAT_SECONDS, LivingWorkers
 from lakebed.feeds.meanwhile import meanwhile
 from lakebed.feeds.pacing.elasticity import WorkerLoad, WorkersAsked
 from lakebed.feeds.pipeline import Pipeline, Turn
@@ -33,7 +33,6 @@ from lakebed.ports.leases import REPORT_BYTES_MAX, Leases, WorkerId
 
 BatchT = TypeVar("BatchT")
 
-BEAT_SECONDS = 2.0
 DEFINITIONS_SECONDS = 5.0
 BUSY_SECONDS_MAX = 60.0
 """So long a turn of one pipeline may take, such as a commit to a store that is slow, or waiting for
@@ -373,8 +372,8 @@ def _report(work: _Work[BatchT]) -> FeedReport:
 
 
 def _encoded(reports: list[FeedReport]) -> bytes:
-    """Return as many reports as a beat may have, those of what fails first."""
-    given = sorted(reports, key=lambda report: not report.failing)
+    """Return as many reports as a beat may have: of what fails first, then of what needs most."""
+    given = sorted(reports, key=lambda one: (not one.failing, not one.is_asking, -one.load))
     while len(encoded := msgspec.json.encode(given)) > REPORT_BYTES_MAX:
         given = given[: len(given) // 2]
     return encoded

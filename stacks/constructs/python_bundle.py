@@ -27,7 +27,7 @@ from aws_cdk import aws_lambda as lambda_
 
 from lakebed.config.instance import Architecture
 from lakebed.errors import InvalidError
-from stacks.constructs.rooms import ROWS_ROOMS, SPARK_ROOMS, STATE_ROOMS, files_in
+from stacks.constructs.rooms import ROWS_ROOMS, SPARK_ROOMS, STATE_ROOMS, TAKE_ROOMS, files_in
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "bundles"
@@ -136,6 +136,9 @@ STATE = Bundle("state", STATE_ROOMS)
 
 ROWS = Bundle("rows", ROWS_ROOMS)
 """For functions that read rows."""
+
+FEEDS = Bundle("feeds", TAKE_ROOMS)
+"""For the function that takes records of feeds."""
 
 SPARK = Bundle("rows", SPARK_ROOMS)
 """For drivers and tasks of Spark, which bring Spark's own packages."""

@@ -39,8 +39,12 @@ STATE_ROOMS = (
     "lakebed/compaction",
     "lakebed/feeds/__init__.py",
     "lakebed/feeds/known_definitions.py",
+    "lakebed/feeds/living_workers.py",
     "lakebed/feeds/pacing/__init__.py",
+    "lakebed/feeds/pacing/elasticity.py",
+    "lakebed/feeds/pacing/wanted_tasks.py",
     "lakebed/feeds/pacing/wanted_workers.py",
+    "lakebed/feeds/pacing/worker_names.py",
     "lakebed/landing/__init__.py",
     "lakebed/landing/push/__init__.py",
     "lakebed/landing/push/http_answers.py",
@@ -88,14 +92,13 @@ TASK_ROOMS = (*WORK_ROOMS, "lakebed/kernels")
 """What tasks import: their images have numba, so kernels too. Each image adds its own program from
 `containers`."""
 
-FEED_ROOMS = (
-    *TASK_ROOMS,
-    "lakebed/backends/kafka",
-    "lakebed/decoding",
-    "lakebed/feeds",
-    "lakebed/landing",
-)
+_SOURCES = ("lakebed/backends/kafka", "lakebed/decoding", "lakebed/feeds", "lakebed/landing")
+
+FEED_ROOMS = (*TASK_ROOMS, *_SOURCES)
 """What tasks of feeds import: sources and decoders, too."""
+
+TAKE_ROOMS = (*WORK_ROOMS, *_SOURCES, "lambdas")
+"""What the function imports that takes records of feeds. It has no numba, so no kernels."""
 
 
 def rooms_of_image(kind: str) -> Sequence[str]:

@@ -18,6 +18,7 @@ FEED_QUEUE = "orders"
 """A queue of SQS, made by who uses it, that feeds may take messages from."""
 FEED_SETTINGS = {
     "feed_workers_max": "2",
+    "feed_take": "true",
     "feed_ports": "9092",
     "feed_queues": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{FEED_QUEUE}",
     "feed_secrets": "kafka",

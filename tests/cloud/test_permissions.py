@@ -60,7 +60,7 @@ UNSEEN = (
     Unseen("bulk-import-[SJ]", "s3:ListBucket", "-data-", "S3 answers 403 without it, not 404"),
     Unseen("bulk-import-J", "s3:ListBucket", "-assets-", "EMR Serverless fetches what Spark runs"),
     Unseen("bulk-import-Start", "s3:DeleteObject", "", "a run that the platform refuses"),
-    Unseen("feeds-TasksRole", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
+    Unseen("feeds-Ta", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
     Unseen("committer-", "dynamodb:Query", "registry", "an entry that not all lakes allow"),
 )
 

@@ -16,15 +16,19 @@ import pyarrow as pa
 import pytest
 
 import lakebed
-from stacks.constructs.python_bundle import ROWS, STATE, Bundle, PythonBundle, target_of
+from stacks.constructs.python_bundle import FEEDS, ROWS, STATE, Bundle, PythonBundle, target_of
 from tests.servers.built_images import python_of_debian, skip_where_images_cannot_be_built
 from tests.stacks.conftest import ROOT, Synthesize
 from tests.stacks.test_functions import HANDLERS
 
 OF_ROWS = ("lambdas.query.", "lambdas.bulk_import.start")
 """Handlers whose bundle holds Arrow begin with these."""
-OF_FEEDS = ("lambdas.feed_tasks.start.handler", "lambdas.feeds.push.handler")
-"""Of an instance that has tasks for feeds, and senders that push."""
+OF_FEEDS = (
+    "lambdas.feed_tasks.start.handler",
+    "lambdas.feeds.push.handler",
+    "lambdas.feeds.take.handler",
+)
+"""Of an instance that has tasks for feeds, senders that push, and a function for what trickles."""
 MEGABYTES_MAX = 250
 """What Lambda takes of a function, unpacked."""
 
@@ -32,7 +36,7 @@ MEGABYTES_MAX = 250
 @pytest.fixture(scope="module")
 def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("assembly")
-    synthesize(folder, feed_workers_max="1", feed_push="true")
+    synthesize(folder, feed_workers_max="1", feed_push="true", feed_take="true")
     return folder
 
 
@@ -62,7 +66,7 @@ assert not late, f"imported at once: {{late}}"
 
 @pytest.mark.parametrize("handler", [*HANDLERS, *OF_FEEDS])
 def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
-    moves_rows = handler.startswith("lambdas.query.")
+    moves_rows = handler.startswith(("lambdas.feeds.", "lambdas.query."))
     program = CLEAN.format(
         folder=str(bundles(assembly)[handler]),
         module=handler.removesuffix(".handler"),
@@ -79,7 +83,7 @@ def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: 
 
 def test_bundles_fit_and_hold_nothing_of_the_machine(assembly: Path) -> None:
     folders = set(bundles(assembly).values())
-    assert len(folders) == 2
+    assert len(folders) == 3
     for folder in folders:
         files = [path for path in folder.rglob("*") if path.is_file()]
         assert sum(path.stat().st_size for path in files) <= MEGABYTES_MAX << 20
@@ -174,7 +178,7 @@ def foreign(folder: Path, architecture: str, python: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bundle", [STATE, ROWS], ids=lambda bundle: bundle.name)
+@pytest.mark.parametrize("bundle", [STATE, ROWS, FEEDS], ids=lambda bundle: bundle.name)
 @pytest.mark.parametrize("architecture", sorted(TAGS))
 def test_what_is_compiled_in_a_bundle_is_of_its_runtimes_python(
     bundle: Bundle, architecture: Literal["arm64", "x86_64"]
@@ -199,6 +203,7 @@ for name in {modules!r}:
 PACKAGES = {
     STATE: ("boto3", "obstore", "msgspec", "zstandard", "anycrc", "aws_lambda_powertools"),
     ROWS: ("boto3", "pyarrow.csv", "pyarrow.json", "pyarrow.parquet", "numpy", "pydantic"),
+    FEEDS: ("boto3", "fastavro", "google.protobuf", "pyarrow.json", "pyarrow.parquet"),
 }
 """What handlers of a bundle import, some of them only when a message comes."""
 
@@ -216,12 +221,14 @@ def runtimes_python(version: str, folder: Path) -> Iterator[list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)  # on a new machine Debian's packages are fetched
-@pytest.mark.parametrize("bundle", [STATE, ROWS], ids=lambda bundle: bundle.name)
+@pytest.mark.parametrize("bundle", [STATE, ROWS, FEEDS], ids=lambda bundle: bundle.name)
 def test_handlers_import_under_the_python_of_their_runtime(bundle: Bundle) -> None:
     target = target_of("arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64")
-    handlers = [handler.removesuffix(".handler") for handler in HANDLERS]
-    of_rows = {name for name in handlers if name.startswith(OF_ROWS)}
-    modules = [name for name in handlers if (name in of_rows) == (bundle is ROWS)]
+    handlers = [handler.removesuffix(".handler") for handler in (*HANDLERS, *OF_FEEDS)]
+    of_bundle = dict.fromkeys(handlers, STATE)
+    of_bundle |= {name: ROWS for name in handlers if name.startswith(OF_ROWS)}
+    of_bundle |= {name: FEEDS for name in handlers if name.startswith("lambdas.feeds.")}
+    modules = [name for name in handlers if of_bundle[name] is bundle]
     assert modules
     folder = PythonBundle(bundle, target).folder
     with runtimes_python(target.python, folder) as python:

@@ -16,7 +16,15 @@ from lakebed.config.environments import (
     variables_of,
 )
 from stacks.constructs import image_context, python_bundle
-from stacks.constructs.python_bundle import ROWS, SPARK, STATE, PythonBundle, digest_of, target_of
+from stacks.constructs.python_bundle import (
+    FEEDS,
+    ROWS,
+    SPARK,
+    STATE,
+    PythonBundle,
+    digest_of,
+    target_of,
+)
 from stacks.constructs.rooms import FEED_ROOMS, TASK_ROOMS, files_in
 from tests.stacks.conftest import ROOT
 
@@ -24,6 +32,7 @@ KERNELS = "lakebed/kernels"
 NEVER = ("lakebed/backends/memory", "lakebed/backends/faulty", "lakebed/cli", "localcloud")
 """No bundle and no image holds these."""
 
+OF_FEEDS = ("lambdas.feeds.take",)
 OF_ROWS = ("lambdas.bulk_import.start", "lambdas.query.answer", "lambdas.query.handle")
 CONTAINERS = ("containers.compaction.main", "containers.ingest.main")
 
@@ -31,6 +40,7 @@ CASES = {
     "state": (STATE.rooms, (*NEVER, KERNELS)),
     "rows": (ROWS.rooms, (*NEVER, KERNELS)),
     "spark": (SPARK.rooms, (*NEVER, KERNELS)),
+    "take": (FEEDS.rooms, (*NEVER, KERNELS)),
     "tasks": (TASK_ROOMS, NEVER),
     "feeds": (FEED_ROOMS, NEVER),
 }
@@ -103,11 +113,12 @@ def graph() -> grimp.ImportGraph:
 def programs(graph: grimp.ImportGraph, kind: str) -> set[str]:
     """Return the modules that a bundle of this kind starts."""
     functions = {m for m in graph.modules if m.startswith("lambdas.") and m.count(".") == 2}
-    assert functions >= set(OF_ROWS)
+    assert functions >= {*OF_ROWS, *OF_FEEDS}
     return {
-        "state": functions - set(OF_ROWS),
+        "state": functions - set(OF_ROWS) - set(OF_FEEDS),
         "rows": set(OF_ROWS),
         "spark": {"spark_jobs.main"},
+        "take": set(OF_FEEDS),
         "tasks": set(CONTAINERS),
         "feeds": {"containers.feeds.main"},
     }[kind]
@@ -227,7 +238,9 @@ def change(root: Path, *places: str) -> None:
         (root / place / "another.py").write_text("CHANGED = 1\n", "utf-8")
 
 
-@pytest.mark.parametrize("bundle", [STATE, ROWS, SPARK], ids=["state", "rows", "spark"])
+@pytest.mark.parametrize(
+    "bundle", [STATE, ROWS, FEEDS, SPARK], ids=["state", "rows", "feeds", "spark"]
+)
 def test_a_change_of_what_is_not_deployed_leaves_digests_as_they_are(
     checkout: Path, bundle: python_bundle.Bundle
 ) -> None:

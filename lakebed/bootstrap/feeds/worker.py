@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from typing import TypedDict
 
 import msgspec
 import pyarrow as pa
 
-from lakebed.bootstrap.app import App
+from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.feeds.pipelines import Share, connected_feed, landed_feed
 from lakebed.config.policies import Policy
 from lakebed.errors import InvalidError, did_you_mean
@@ -19,9 +20,11 @@ from lakebed.feeds.known_definitions import (
     is_landed,
     read_definitions,
 )
-from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.living_workers import DEAD_SECONDS, LivingWorkers
+from lakebed.feeds.operating.taking_worker import TakingWorker
 from lakebed.feeds.owned_splits import LeasedSplits, OwnedSplits
-from lakebed.feeds.pacing.elasticity import WorkersAsked
+from lakebed.feeds.pacing.wanted_workers import workers_of
+from lakebed.feeds.pacing.worker_names import TAKE_PREFIX, sharing, worker_name
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.restarts import RestartRules
@@ -29,15 +32,34 @@ from lakebed.feeds.worker import FeedWorker, WantedPipeline
 from lakebed.model.feeds.definitions import DefinitionKind, FeedFailure
 from lakebed.model.feeds.flushes import Flushes
 from lakebed.model.names import ConnectionId
-from lakebed.ports.leases import WorkerId
+from lakebed.ports.clock import Clock
+from lakebed.ports.leases import Leases, WorkerId
+
+
+class WorkerParts(TypedDict):
+    """What a worker is made of: as `FeedWorker`."""
+
+    worker: WorkerId
+    leases: Leases
+    living: LivingWorkers
+    clock: Clock
+    wanted: Callable[[], Sequence[WantedPipeline[pa.RecordBatch]]]
+    note_failure: Callable[[WantedPipeline[pa.RecordBatch], FeedFailure], None]
+
+
+def is_instance(app: App) -> bool:
+    """Whether a lake is an instance on AWS, which may have functions."""
+    return app.location.startswith(INSTANCE_SCHEME)
 
 
 def running_definitions(
-    known: KnownDefinitions, only: Collection[str] = ()
+    known: KnownDefinitions, only: Collection[str] = (), *, has_functions: bool = False
 ) -> tuple[list[FeedDefinition], list[ConnectionDefinition]]:
     """Return what is to run: feeds that were started, and their connections, but for what failed.
 
     only: names of feeds; empty: all.
+    has_functions: whether the lake may have a function for feeds that ask for it: those are left to
+        it then, unless they are named.
 
     Raises:
         InvalidError: there is none of that name.
@@ -50,7 +72,8 @@ def running_definitions(
     feeds = [
         feed
         for feed in known.feeds()
-        if feed.wanted == "running" and (not only or feed.feed.name in only)
+        if feed.wanted == "running"
+        and (feed.feed.name in only if only else not (has_functions and feed.runs_in_function))
     ]
     connections = [one for feed in feeds for one in known.connections_of(feed.feed.name)]
     return feeds, connections
@@ -69,10 +92,18 @@ def feed_worker(
     name: of the worker, never used before; None: one by chance.
     living: is kept up to date with the workers that live; None: the worker keeps its own.
     """
-    worker = name or WorkerId(f"worker-{app.rng.getrandbits(64):016x}")
+    return FeedWorker(**_parts(app, only, name, living))
+
+
+def _parts(
+    app: App, only: Collection[str], name: WorkerId | None, living: LivingWorkers | None
+) -> WorkerParts:
+    """Return what a worker is made of."""
+    worker = name or worker_name(app.rng.getrandbits(64), only)
     living = living or LivingWorkers()
 
     def share(connection: ConnectionId, policy: Policy) -> OwnedSplits:
+        _check_share(worker, policy)
         return LeasedSplits(
             worker=worker,
             leases=app.feeds.leases,
@@ -80,6 +111,7 @@ def feed_worker(
             connection=connection,
             monotonic=app.clock.monotonic,
             stops_at_loss=policy.on_worker_failure == "stop",
+            sharing=partial(sharing, worker),
         )
 
     def note_failure(one: WantedPipeline[pa.RecordBatch], failure: FeedFailure) -> None:
@@ -88,7 +120,7 @@ def feed_worker(
         app.feeds.definitions.note_failure(one.kind, name, failed)
 
     shared = SharedSources[pa.RecordBatch](app.clock.monotonic)
-    return FeedWorker(
+    return WorkerParts(
         worker=worker,
         leases=app.feeds.leases,
         living=living,
@@ -98,19 +130,31 @@ def feed_worker(
     )
 
 
-def workers_of(policy: Policy) -> WorkersAsked:
-    """Return how many workers a policy asks for."""
-    at_lag = policy.on_lag == "elastic"
-    if not at_lag and "elastic" not in policy.on_congestion:
-        return WorkersAsked()
-    return WorkersAsked(policy.workers_min, policy.workers_max, at_lag)
+def _check_share(worker: WorkerId, policy: Policy) -> None:
+    """Raise InvalidError if a policy asks for what a run of the function cannot do."""
+    if worker.startswith(TAKE_PREFIX) and policy.on_worker_failure == "stop":
+        hint = 'choose a policy with `on_worker_failure = "resume"`, or leave `run` out of the feed'
+        raise InvalidError("no run of a function lives long enough to miss another one", hint=hint)
+
+
+def taking_worker(app: App) -> TakingWorker[pa.RecordBatch] | None:
+    """Return a worker that takes what there is of the feeds that ask for a function, and ends.
+    None: no such feed was started."""
+    feeds = read_definitions(app.feeds.definitions).feeds()
+    only = [one.feed.name for one in feeds if one.wanted == "running" and one.runs_in_function]
+    if not only:
+        return None
+    name = WorkerId(f"{TAKE_PREFIX}{app.rng.getrandbits(64):016x}")
+    living = LivingWorkers(forget_seconds=DEAD_SECONDS)
+    return TakingWorker(**_parts(app, only, name, living))
 
 
 def _wanted(
     app: App, only: Collection[str], share: Share, shared: SharedSources[pa.RecordBatch]
 ) -> list[WantedPipeline[pa.RecordBatch]]:
     """Return what is to run, as the registry says now."""
-    feeds, connections = running_definitions(read_definitions(app.feeds.definitions), only)
+    known, has_functions = read_definitions(app.feeds.definitions), is_instance(app)
+    feeds, connections = running_definitions(known, only, has_functions=has_functions)
     flushes = app.feeds.definitions.flushes()
     landed = [
         _pipeline("feed", one.feed.name, one, partial(landed_feed, app, one, share), flushes)

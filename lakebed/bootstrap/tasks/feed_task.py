@@ -14,14 +14,13 @@ from lakebed.bootstrap.tasks.task_process import END_PROCESS, GRACE_SECONDS, run
 from lakebed.config.environments import TaskEnvironment
 from lakebed.feeds.known_definitions import read_definitions
 from lakebed.feeds.living_workers import LivingWorkers
-from lakebed.feeds.pacing.wanted_workers import is_needed, wanted_workers
+from lakebed.feeds.pacing.wanted_tasks import Need, heard_workers, need_of
+from lakebed.feeds.pacing.wanted_workers import wanted_workers
+from lakebed.feeds.pacing.worker_names import TASK_PREFIX
 from lakebed.feeds.task_life import FeedTaskLife, FeedTaskLimits
 from lakebed.observe import events
 from lakebed.ports.leases import WorkerId
 from lakebed.tasks.task_loop import LOOK_SECONDS, Ending, StopRequest
-
-TASK_PREFIX = "task-"
-"""Of the names of workers that are tasks: only these are started and ended for what is wanted."""
 
 AGE_SHARE_SPARED = 1 / 12
 """Of the greatest age, at random: tasks that were started together do not end together."""
@@ -37,7 +36,7 @@ class FeedTask:
         self._name = WorkerId(f"{TASK_PREFIX}{app.rng.getrandbits(64):016x}")
         self._living = LivingWorkers()
         self._worker = feed_worker(app, name=self._name, living=self._living)
-        self._life = FeedTaskLife(clock=app.clock, is_needed=self._is_needed, limits=limits)
+        self._life = FeedTaskLife(clock=app.clock, need=self._need, limits=limits)
         self._ending: Ending | None = None
 
     def run(self, should_stop: Callable[[], bool] = lambda: False) -> Ending:
@@ -58,10 +57,10 @@ class FeedTask:
         events.emit(events.TASK_ENDED, ending=ending, worker=self._name, seconds=seconds)
         return ending
 
-    def _is_needed(self) -> bool:
-        tasks = [one for one in self._living.living() if one.startswith(TASK_PREFIX)]
-        wanted = wanted_workers(read_definitions(self._app.feeds.definitions))
-        return is_needed(self._name, tasks, wanted)
+    def _need(self) -> Need:
+        bounds = wanted_workers(read_definitions(self._app.feeds.definitions))
+        heard = heard_workers(self._app.feeds.leases.workers(), self._living.living())
+        return need_of(self._name, bounds, heard)
 
 
 def run() -> int:

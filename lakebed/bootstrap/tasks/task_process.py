@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -18,7 +18,12 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.aws import open_instance
 from lakebed.bootstrap.machine import cpus, task_work_bytes
 from lakebed.bootstrap.memory import Memory
-from lakebed.config.environments import IngestTaskEnvironment, TaskEnvironment, environment_of
+from lakebed.config.environments import (
+    FeedTakeEnvironment,
+    IngestTaskEnvironment,
+    TaskEnvironment,
+    environment_of,
+)
 from lakebed.config.instance import InstanceResources, instance_id
 from lakebed.errors import LakebedError, NewerFormatError
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE
@@ -113,14 +118,22 @@ def run_task(
 
 def opened(environment: TaskEnvironment) -> App:
     """Return the services of an instance by the names that a task was given."""
-    instance = instance_id(environment.instance)
     more = (
         {INGEST_QUEUE: environment.ingest_queue_url}
         if isinstance(environment, IngestTaskEnvironment)
         else {}
     )
-    resources = InstanceResources(
-        instance=instance,
+    resources = resources_named(environment, more)
+    memory = Memory(work_bytes=task_work_bytes())
+    return open_instance(resources.instance, resources=resources, memory=memory)
+
+
+def resources_named(
+    environment: TaskEnvironment | FeedTakeEnvironment, queues: Mapping[str, str]
+) -> InstanceResources:
+    """Return the parts of an instance that variables name. queues: beside those of all."""
+    return InstanceResources(
+        instance=instance_id(environment.instance),
         bucket=environment.bucket,
         prefix=environment.objects_prefix,
         log_table=environment.log_table,
@@ -129,8 +142,6 @@ def opened(environment: TaskEnvironment) -> App:
         queues={
             COMPACTION_QUEUE: environment.compaction_queue_url,
             COMMIT_QUEUE: environment.commits_queue_url,
-            **more,
+            **queues,
         },
     )
-    memory = Memory(work_bytes=task_work_bytes())
-    return open_instance(instance, resources=resources, memory=memory)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lakebed.errors import UnavailableError, UnknownOutcomeError
-from lakebed.feeds.living_workers import LivingWorkers
+from lakebed.feeds.living_workers import BEAT_SECONDS, LivingWorkers
 from lakebed.feeds.operating.worker_reports import reports_in
 from lakebed.feeds.pacing.elasticity import Elasticity
-from lakebed.feeds.worker import BEAT_SECONDS
+from lakebed.feeds.pacing.worker_names import TAKE_PREFIX
 from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases
 
@@ -36,7 +36,7 @@ class MissingWorkers:
         except (UnavailableError, UnknownOutcomeError):
             return 0
         self._living.see(beats, now)
-        living = set(self._living.living())
+        living = {one for one in self._living.living() if not one.startswith(TAKE_PREFIX)}
         reports = [one for beat in beats if beat.worker in living for one in reports_in(beat)]
         missing = self._elasticity.see(now, reports, len(living)) - len(living)
         if missing:

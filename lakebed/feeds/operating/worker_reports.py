@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakebed.feeds.worker import BEAT_SECONDS, FeedReport
+from lakebed.feeds.living_workers import listen_to
+from lakebed.feeds.worker import FeedReport
 from lakebed.model.feeds.tallies import Tally
 from lakebed.ports.clock import Clock
-from lakebed.ports.leases import Leases, WorkerBeat, WorkerId
-
-LISTEN_SECONDS = 2 * BEAT_SECONDS
-"""So long it takes to hear a worker that lives, as a rule."""
-LOOK_SECONDS = 0.2
+from lakebed.ports.leases import Leases, WorkerBeat
 
 
 class HeardWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,21 +52,12 @@ class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listen(leases: Leases, clock: Clock, seconds: float) -> list[HeardWorker]:
-    """Return the workers, by name. It listens until all of them have beaten, at the most for some
-    seconds: a beat says that its worker lived then, and no clock but ours says when that was.
+    """Return the workers, by name. seconds: as `listen_to`.
 
     Raises:
         UnavailableError: ask again.
     """
-    first = {beat.worker: beat.counter for beat in leases.workers()}
-    beats, lives = leases.workers() if first else [], set[WorkerId]()
-    end = clock.monotonic() + seconds
-    while True:
-        lives |= {beat.worker for beat in beats if first.get(beat.worker) != beat.counter}
-        if all(beat.worker in lives for beat in beats) or clock.monotonic() >= end:
-            break
-        clock.sleep(LOOK_SECONDS)
-        beats = leases.workers()
+    beats, lives = listen_to(leases, clock, seconds)
     return [
         HeardWorker(worker=one.worker, lives=one.worker in lives, reports=reports_in(one))
         for one in beats

@@ -105,9 +105,8 @@ class Elasticity:
         if not most:
             self._spare_since = None
             return running
-        needed, load = needed_workers(given), sum(one.load for one in given)
-        has_spare = running > 1 and load <= (1 - SPARE) * (running - 1)
-        if not has_spare:
+        needed = needed_workers(given)
+        if not has_spare(given, running):
             self._spare_since = None
         elif self._spare_since is None:
             self._spare_since = now
@@ -117,6 +116,11 @@ class Elasticity:
         elif self._spare_since is not None and now - self._spare_since >= SPARE_SECONDS:
             wanted, self._spare_since = running - 1, now
         return max(least, min(wanted, most))
+
+
+def has_spare(reports: Iterable[LoadReport], running: int) -> bool:
+    """Whether one worker fewer would have enough to spare. running: how many live."""
+    return running > 1 and sum(one.load for one in reports) <= (1 - SPARE) * (running - 1)
 
 
 def bounds_of(reports: Iterable[LoadReport]) -> tuple[int, int]:

@@ -1,20 +1,24 @@
 """Feeds of an instance: tasks take what sources have while feeds are started, each record once."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from lakebed.cli.main import program
+from lakebed.ports.leases import WorkerId
 from tests.cloud.instance import FEED_QUEUE, INSTANCE, SOURCES, RunningInstance
 from tests.cloud.users import put_bytes, stop_tasks
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("no_tasks_left")]
 """The first test also waits for the synthesis, and for the packages of bundles."""
 
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 TASKS = f"lakebed-{INSTANCE}-feed-tasks"
 OBJECTS = """
 [feed.trips]
@@ -133,6 +137,47 @@ def test_tasks_run_while_a_feed_is_started_and_a_killed_one_is_replaced(feeds: O
     assert feeds.tick() == 0
     assert feeds.tick() == 0
     assert not cloud.failures
+
+
+@contextmanager
+def busy_worker(feeds: Operator, load: float) -> Iterator[None]:
+    """Until the block ends, a worker of another network beats and asks for more."""
+    said = [{"load": load, "workers_min": 1, "workers_max": 10, "is_asking": True}]
+    worker, is_over = WorkerId("worker-busy"), threading.Event()
+    with feeds.instance.lake() as lake:
+        leases = lake._app.feeds.leases
+
+        def beat() -> None:
+            while not is_over.wait(0.5):
+                leases.beat(worker, msgspec.json.encode(said))
+
+        beating = threading.Thread(target=beat)
+        beating.start()
+        try:
+            feeds.until("it beats", lambda: "worker-busy" in [b.worker for b in leases.workers()])
+            yield
+        finally:
+            is_over.set()
+            beating.join()
+            leases.leave(worker)
+
+
+def test_a_second_task_is_started_while_workers_say_that_there_is_too_much(
+    feeds: Operator,
+) -> None:
+    text = OBJECTS.format(sources=SOURCES).replace("FaultTolerant", "Elastic")
+    text = text.replace("/trips/", "/busy/")
+    feeds.types("table", "create", "trips", "--row-key", "id:int64")
+    feeds.starts("trips", text)
+    assert feeds.tick() == 1
+    assert feeds.tick() == 1, "nothing is too much for one"
+    with busy_worker(feeds, 2.4):
+        assert feeds.tick() == 2, "and the busy one makes three"
+    put_bytes(feeds.instance, "busy/a.json", trips(range(10)))
+    feeds.until("the records are rows", lambda: feeds.ids("trips") == list(range(10)))
+    stop_tasks(feeds.instance)
+    assert feeds.tick() == 1, "a worker that left asks for nothing"
+    assert not feeds.cloud.failures
 
 
 def send(feeds: Operator, url: str, numbers: range) -> None:

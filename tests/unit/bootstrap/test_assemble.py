@@ -165,3 +165,12 @@ def test_only_a_lake_in_a_directory_has_local_parts(tmp_path: Path) -> None:
     memory = opened(tmp_path, [])
     assert memory.local is None
     memory.close()
+
+
+def test_states_take_no_more_of_a_small_disk_than_their_share(tmp_path: Path) -> None:
+    """Of a function, for instance, whose /tmp is 512 MiB."""
+    with_bound = open_local(tmp_path / "lake", memory=Memory(states_bytes=1 << 20))
+    assert with_bound.heads._bytes_max == 1 << 20
+    with_bound.close()
+    with pytest.raises(InvalidError, match="states_bytes is not a size"):
+        open_local(tmp_path / "lake", memory=Memory(states_bytes=1))

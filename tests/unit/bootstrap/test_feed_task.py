@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import lakebed
-from lakebed.bootstrap.tasks.feed_task import TASK_PREFIX, FeedTask, _ended_in_time, _limits
+from lakebed.bootstrap.tasks.feed_task import FeedTask, _ended_in_time, _limits
 from lakebed.feed import FeedDefinitions
+from lakebed.feeds.pacing.worker_names import TASK_PREFIX
 from lakebed.feeds.task_life import FeedTaskLimits
 from lakebed.lake import Lake
 from lakebed.tasks.task_loop import StopRequest
@@ -18,6 +19,11 @@ FEED = """
 [feed.lines]
 files = "{folder}/*.log"
 rotate_seconds = 1
+"""
+ELASTIC = """
+[feed.lines]
+files = "{files}"
+policy = "Elastic"
 """
 IMPATIENT = FeedTaskLimits(idle_seconds=0.3, look_seconds=0.1)
 SECONDS_MAX = 30
@@ -90,6 +96,33 @@ def test_of_two_tasks_where_one_is_wanted_one_ends(lake: Lake) -> None:
     for thread in threads:
         thread.join()
     assert sorted(endings.values()) == ["idle", "stopped"]
+
+
+def test_of_two_elastic_tasks_one_ends_when_the_other_can_do_it_all(lake: Lake) -> None:
+    """They wait for longer than tasks that no feed wants."""
+    files = FeedDefinitions(lake).describe("lines")[0].feed.files
+    FeedDefinitions(lake).apply(ELASTIC.format(files=files))
+    FeedDefinitions(lake).start("lines")
+    stop, endings = threading.Event(), dict[str, float]()
+    patient = FeedTaskLimits(idle_seconds=0.1, spare_seconds=2.0, look_seconds=0.1)
+
+    def work(name: str) -> None:
+        task(lake, patient).run(stop.is_set)
+        endings[name] = time.monotonic()
+
+    began = time.monotonic()
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    end = began + SECONDS_MAX
+    while not endings and time.monotonic() < end:
+        time.sleep(0.05)
+    ((_, ended),) = endings.items()
+    assert ended - began >= 2.0
+    assert len(lake._app.feeds.leases.workers()) == 1
+    stop.set()
+    for thread in threads:
+        thread.join()
 
 
 def test_tasks_that_start_together_do_not_end_together(lake: Lake) -> None:

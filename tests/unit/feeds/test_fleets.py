@@ -18,12 +18,17 @@ from lakebed.errors import UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, count_of, read_committed
 from lakebed.feeds.land_records import LandRecords
-from lakebed.feeds.living_workers import DEAD_SECONDS, FORGET_SECONDS, LivingWorkers
+from lakebed.feeds.living_workers import (
+    BEAT_SECONDS,
+    DEAD_SECONDS,
+    FORGET_SECONDS,
+    LivingWorkers,
+)
 from lakebed.feeds.owned_splits import LeasedSplits
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.rotation import RotationLimits
-from lakebed.feeds.worker import BEAT_SECONDS, DEFINITIONS_SECONDS, FeedWorker, WantedPipeline
+from lakebed.feeds.worker import DEFINITIONS_SECONDS, FeedWorker, WantedPipeline
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.model.feeds.definitions import FeedFailure

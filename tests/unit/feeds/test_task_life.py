@@ -1,11 +1,13 @@
 """When a task that works on feeds ends, and why."""
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
 from lakebed.backends.memory import VirtualClock
 from lakebed.errors import NewerFormatError, UnavailableError
+from lakebed.feeds.pacing.wanted_tasks import Need
 from lakebed.feeds.task_life import FeedTaskLife, FeedTaskLimits
 
 LIMITS = FeedTaskLimits()
@@ -16,10 +18,10 @@ class Story:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.says: Callable[[], bool] = lambda: True
-        self.life = FeedTaskLife(clock=self.clock, is_needed=self._is_needed)
+        self.says: Callable[[], Need] = lambda: "needed"
+        self.life = FeedTaskLife(clock=self.clock, need=self._need)
 
-    def _is_needed(self) -> bool:
+    def _need(self) -> Need:
         return self.says()
 
     def ending(self, after: float, *, step: float = 5.0) -> str | None:
@@ -33,8 +35,8 @@ class Story:
         return None
 
 
-def raises(error: Exception) -> Callable[[], bool]:
-    def says() -> bool:
+def raises(error: Exception) -> Callable[[], Need]:
+    def says() -> Need:
         raise error
 
     return says
@@ -48,13 +50,25 @@ def test_a_task_that_is_needed_ends_for_its_age_alone() -> None:
 
 def test_a_task_that_is_not_needed_for_minutes_ends() -> None:
     story = Story()
-    story.says = lambda: False
+    story.says = lambda: "unneeded"
     assert story.ending(LIMITS.idle_seconds - 10) is None
-    story.says = lambda: True
+    story.says = lambda: "needed"
     assert story.ending(LIMITS.look_seconds) is None
-    story.says = lambda: False
+    story.says = lambda: "unneeded"
     assert story.ending(LIMITS.idle_seconds - 10) is None, "a feed was started in between"
     assert story.ending(60) == "idle"
+
+
+def test_a_task_whose_work_others_can_do_ends_after_ten_minutes_of_that() -> None:
+    story = Story()
+    story.says = lambda: "spare"
+    assert story.ending(LIMITS.spare_seconds - 10) is None
+    story.says = lambda: "needed"
+    assert story.ending(LIMITS.look_seconds) is None
+    story.says = lambda: "spare"
+    assert story.ending(LIMITS.spare_seconds - 10) is None, "it had to work in between"
+    assert story.ending(60) == "idle"
+    assert (LIMITS.idle_seconds, LIMITS.spare_seconds) == (300, 600)
 
 
 def test_a_task_that_cannot_ask_goes_on_for_as_long_as_that_takes() -> None:
@@ -69,8 +83,8 @@ def test_a_task_of_an_older_release_than_the_definitions_ends_and_says_so() -> N
     assert story.ending(LIMITS.idle_seconds + 60) == "outdated"
 
 
-@pytest.mark.parametrize("is_needed", [True, False])
-def test_a_task_that_is_asked_to_stop_ends_at_once(is_needed: bool) -> None:
+@pytest.mark.parametrize("need", get_args(Need))
+def test_a_task_that_is_asked_to_stop_ends_at_once(need: Need) -> None:
     story = Story()
-    story.says = lambda: is_needed
+    story.says = lambda: need
     assert story.life.ending(is_stopped=True) == "stopped"

@@ -106,8 +106,9 @@ def test_a_process_that_listens_hears_how_many_are_missing_and_waits_for_them() 
     assert wanted.missing() == 0, "they begin"
     beat("a", report(1.0))
     beat("b", report(1.5))
+    beat("take-a", report(5.0))
     clock.advance(2)
-    assert wanted.missing() == 1
+    assert wanted.missing() == 1, "a run of the function is none of them"
 
 
 def test_further_processes_are_started_and_let_go_as_many_as_are_wanted(
