@@ -101,6 +101,8 @@ class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
     nulls: of a record without a value, as a tombstone: `write` a row of nulls, `ignore` or `fail`.
     unknown: of a value that no column takes, where `columns` is left out: it is left out and
         counted (`discard_field`), or the record is no row (`unknown-field`).
+    types: of a value that its column cannot hold: where the column may be null, it is null and the
+        value is counted (`discard_field`), or the record is no row (`type-mismatch`).
     """
 
     columns: dict[str, str | ColumnOf] = {}
@@ -109,6 +111,7 @@ class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
     meta: tuple[OfRecord, ...] = ()
     nulls: Nulls = "write"
     unknown: UnknownFields = "discard_field"
+    types: UnknownFields = "quarantine"
 
 
 def decoder_settings_of(said: object, *, at: str) -> DecoderSettings:

@@ -141,12 +141,6 @@ def refuse_unbuilt(policy: Policy, *, at: str) -> None:
     """
     wrong = (
         ("spill" in policy.on_congestion, "on_congestion", "spill", "leave it out"),
-        (
-            policy.schema_type == "discard_field",
-            "schema_type",
-            "discard_field",
-            "use freeze, discard_record or quarantine",
-        ),
         (policy.dedupe == "window", "dedupe", "window", "use none, adjacent or key"),
     )
     for is_wrong, name, value, hint in wrong:

@@ -34,6 +34,7 @@ from lakebed.feeds.round_changes import (
     SplitRecords,
     event_time_of,
     recorded_gaps,
+    report_dropped,
     tallies_of,
 )
 from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
@@ -168,6 +169,7 @@ class CommitRound(Generic[BatchT]):
             discarded_count=done.tally.discarded,
             bytes_count=done.tally.bytes,
         )
+        report_dropped(table.name, connection, made)
         if refusals:  # what came before is committed
             raise refusals[0]
         self._refuse_too_many_bad(table, connection, done.tally)

@@ -185,6 +185,7 @@ class DecodeRecords:
             quarantined=_count(fates.bad),
             quarantine=self._quarantined(split, records.batch, decoded, judged, fates.kept_apart),
             errors_in_row=fates.errors_in_row,
+            dropped=decoded.dropped,
         )
         if self._rules.windows is not None:
             late = decoded.time.filter(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
-from lakebed.config.decoders import DecoderSettings, columns_of, decoder_settings_of
+from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import (
     DefinedConnection,
@@ -275,13 +275,7 @@ def decoding_of(
         hint = f'say how its records are read: [feed.{feed.name}] decoder = {{ format = "json" }}'
         raise InvalidError("a connection of a feed without a decoder", at=at, hint=hint)
     settings = decoder_settings_of(feed.decoder, at=at_of("feed", feed.name, "decoder"))
-    said = {
-        name: getattr(connection, name)
-        for name in ("columns", "rest", "lineage", "meta")
-        if getattr(connection, name)
-    }
-    said |= {"nulls": policy.nulls, "unknown": policy.schema_column}
-    columns = columns_of(said, at=at)
+    columns = connection.columns_settings(policy)
     decoder = decoder_of(settings, columns, schema, version=definition.version, at=at)
     rules = RecordRules(
         on_error=policy.on_record_error,

@@ -84,7 +84,10 @@ SHOWN_BY: dict[str, tuple[Behaviour, tuple[object, ...]]] = {
     "on_lag": (seen.a_lag, ("alarm", "elastic", "fail")),
     "gap": (seen.a_gap, ("fail", "record")),
     "schema_column": (seen.an_unknown_field, ("freeze", "discard_field", "discard_record")),
-    "schema_type": (seen.a_value_that_does_not_fit, ("freeze", "discard_record", "quarantine")),
+    "schema_type": (
+        seen.a_value_that_does_not_fit,
+        ("freeze", "discard_field", "discard_record", "quarantine"),
+    ),
     "late": (seen.a_late_row, ("accept", "divert", "drop")),
     "nulls": (seen.no_value, ("write", "ignore", "fail")),
     "errors_fraction_max": (seen.many_bad_records_of_an_hour, (0.5,)),
