@@ -139,10 +139,7 @@ def refuse_unbuilt(policy: Policy, *, at: str) -> None:
     Raises:
         InvalidError: it asks for that.
     """
-    wrong = (
-        ("spill" in policy.on_congestion, "on_congestion", "spill", "leave it out"),
-        (policy.dedupe == "window", "dedupe", "window", "use none, adjacent or key"),
-    )
+    wrong = (("spill" in policy.on_congestion, "on_congestion", "spill", "leave it out"),)
     for is_wrong, name, value, hint in wrong:
         if is_wrong:
             raise InvalidError("not in this release", at=at, parameter=name, value=value, hint=hint)

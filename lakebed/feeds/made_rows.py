@@ -5,7 +5,7 @@ Services of feeds pass batches on and never look inside them; who makes rows doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -76,6 +76,8 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     keep: the share of records that is kept, chosen by their positions.
     discard_last: how many of the last records are left out.
     last: a digest of the record before these; empty: it is not known.
+    are_new: says which of some values, by their items, are not known yet, where each is let in
+        once.
     """
 
     in_quarantine: Sequence[BatchT] = ()
@@ -86,6 +88,7 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     keep: float = 1.0
     discard_last: int = 0
     last: bytes = b""
+    are_new: Callable[[Sequence[bytes]], Sequence[bool]] | None = None
 
 
 class MakeRows(Protocol[BatchT]):

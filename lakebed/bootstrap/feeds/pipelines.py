@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
+from lakebed.bootstrap.feeds.policies import check_policy, once_column, verdicts_of
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.feed_fields import at_of
@@ -35,6 +35,7 @@ from lakebed.feeds.known_definitions import (
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
+from lakebed.feeds.pacing.once_values import VALUES_MAX
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
@@ -236,6 +237,7 @@ def pipeline_from(
         make_rows=decoding_of(definition, to_table.id, table.schema),
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
         errors_fraction_max=policy.errors_fraction_max,
+        once_seconds=policy.once_seconds if policy.dedupe == "window" else None,
     )
     return Pipeline[pa.RecordBatch](
         table=table,
@@ -285,6 +287,7 @@ def decoding_of(
         where=_where_of(connection, schema, at),
         windows=_windows_of(definition, settings, at),
         drops_equal=policy.dedupe == "adjacent",
+        once_column=once_column(policy, settings, columns, schema, at=at),
     )
     return DecodeRecords(FeedConnection(id_, definition.version), schema, decoder, rules)
 
@@ -324,9 +327,10 @@ def _where_of(connection: DefinedConnection, schema: Schema, at: str) -> Predica
 
 
 def _limits(said: Feed | Policy) -> RotationLimits:
+    is_once = isinstance(said, Policy) and said.dedupe == "window"
     return RotationLimits(
         size=said.rotate_bytes,
-        records=said.rotate_records,
+        records=min(said.rotate_records, VALUES_MAX) if is_once else said.rotate_records,
         seconds=said.rotate_seconds,
         idle_seconds=said.rotate_idle_seconds,
         at_minutes=isinstance(said, Policy) and said.rotate_at_minutes,

@@ -198,9 +198,6 @@ def test_a_spool_is_refused_and_so_is_what_else_is_not_there(tmp_path: Path, fed
         text = TEXT.format(policy="Spill", more="")
         with pytest.raises(InvalidError, match="not in this release"):
             definitions.apply(text)
-        own = '[policy.own]\ndedupe = "window"\ndedupe_field = "id"'
-        with pytest.raises(InvalidError, match="not in this release"):
-            definitions.apply(TEXT.format(policy="own", more=own))
         by_key = '[policy.own]\ndedupe = "key"'
         with pytest.raises(InvalidError, match="keeps the latest"):
             definitions.apply(TEXT.format(policy="own", more=by_key))

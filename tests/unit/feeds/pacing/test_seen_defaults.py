@@ -101,9 +101,10 @@ SHOWN_BY: dict[str, tuple[Behaviour, tuple[object, ...]]] = {
 }
 """By which behaviour a parameter is seen, and other values of it."""
 ONE_VALUE = {"schema_table"}
-NOT_BUILT = {"spill_bytes", "dedupe_field", "once_seconds"}
-SEEN_IN_OTHER_TESTS = {"idle_seconds"}
-"""In `test_event_windows.py`: of event time, which has rules of its own."""
+NOT_BUILT = {"spill_bytes"}
+SEEN_IN_OTHER_TESTS = {"idle_seconds", "dedupe_field", "once_seconds"}
+"""In `test_event_windows.py`: of event time, which has rules of its own. In `test_once_values.py`,
+on a clock of its own."""
 
 
 def maker(folder: Path, preset: str, **own: object) -> Make:
