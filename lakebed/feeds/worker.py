@@ -243,7 +243,7 @@ class FeedWorker(Generic[BatchT]):
     def _turn(self, work: _Work[BatchT]) -> bool:
         """Take a turn of one pipeline. Whatever it meets harms no other."""
         if self._clock.monotonic() < work.again:
-            return False
+            return work.pipeline is not None and work.pipeline.read_ahead()
         if work.failure is not None:
             self._report(work, work.failure)
             return False

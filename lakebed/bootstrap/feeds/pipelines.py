@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.policies import check_policy, once_column, verdicts_of
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
+from lakebed.bootstrap.feeds.spools import spilling_as
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import (
@@ -242,7 +243,7 @@ def pipeline_from(
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=to_table,
-        source=source,
+        source=spilling_as(app, policy, source, table, to_table),
         rounds=rounds,
         clock=app.clock,
         rules=PipelineRules(

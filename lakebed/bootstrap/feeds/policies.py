@@ -1,10 +1,9 @@
-"""What policies ask for, held against what a table and this release can do."""
+"""What policies ask for, held against what a table can do."""
 
 from __future__ import annotations
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings, path_of
 from lakebed.config.policies import Contract, Policy
-from lakebed.config.policy_definitions import refuse_unbuilt
 from lakebed.decoding.wanted import wanted_of
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.feeds.pacing.known_items import check_once
@@ -15,12 +14,11 @@ from lakebed.statestore.open_table import OpenTable
 
 
 def check_policy(policy: Policy, table: OpenTable, *, at: str) -> None:
-    """Refuse what a connection's policy asks for, and its table or this release cannot do.
+    """Refuse what a connection's policy asks for, and its table cannot do.
 
     Raises:
         InvalidError: it asks for that.
     """
-    refuse_unbuilt(policy, at=at)
     with table.head.reading() as state:
         processing, settings = state.processing(), state.settings()
     if policy.dedupe == "window":
