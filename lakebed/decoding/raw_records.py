@@ -52,7 +52,7 @@ class RawRecordsCodec:
         except (pa.ArrowException, OSError, StopIteration) as error:
             raise CorruptError("not a batch of records", reason=error) from None
         if not batch.schema.equals(RAW_RECORDS):
-            raise CorruptError("not a batch of records", columns=batch.schema.names)
+            raise CorruptError("not a batch of records", columns=len(batch.schema))
         return batch
 
 
