@@ -147,6 +147,19 @@ def test_a_value_is_known_for_as_long_as_the_policy_says_and_a_minute(once: Once
     assert (len(once.ids()), once.items()) == (3, 1), "also behind a silence"
 
 
+def test_no_value_is_forgotten_early_because_of_others_in_its_minute(once: Once) -> None:
+    source = NamedStream("a", ["x", "same", "y", "same"].__getitem__)
+    pipeline = once.pipeline(source)
+    once.take(pipeline, source, 1)
+    once.clock.advance(50)
+    once.take(pipeline, source, 1)
+    once.clock.advance(100)
+    once.take(pipeline, source, 1)
+    once.clock.advance(3_600 - 105)
+    once.take(pipeline, source, 1)
+    assert once.ids() == ["x", "same", "y"]
+
+
 def test_what_is_no_row_lets_the_next_one_in(tmp_path: Path) -> None:
     filtered = Once(tmp_path, more='where = "fare >= 5"')
     ids = [None, "bad", "x", "y", "x", "x", "x", None, "y"]

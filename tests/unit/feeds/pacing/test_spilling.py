@@ -187,6 +187,40 @@ def test_what_was_read_ahead_comes_out_of_the_spool_and_room_comes_back() -> Non
     assert ahead.source.size == 0
 
 
+def test_what_is_read_ahead_between_two_turns_goes_on_from_what_is_committed() -> None:
+    ahead = Ahead()
+    reader = ahead.source.open(ahead.named["a"], 0)
+    assert reader.read(bytes_max=1) is not None
+    reader.acknowledge(1)
+    reader.close()
+    ahead.write("a", 5)
+    assert ahead.source.read_ahead()
+    reader = ahead.source.open(ahead.named["a"], 1)
+    ahead.broker.is_away = True
+    records = reader.read(bytes_max=1 << 20)
+    assert records is not None
+    assert values_of(records) == [f"a{n}" for n in range(1, 6)]
+
+
+def test_a_source_split_that_is_given_away_is_let_go(spilling: Fed) -> None:
+    class Given:
+        names = ("only",)
+
+        def owned(self, splits: Any, newest: Any) -> dict[str, int]:  # noqa: ANN401
+            return dict.fromkeys(self.names, 1)
+
+        def release(self, name: str) -> None:
+            pass
+
+    given = spilling.pipeline._splits = Given()
+    table = AwayTable(spilling, comes=20)
+    table.go(5)
+    assert list(table.spilling._splits) == ["only"]
+    given.names = ()
+    table.go(20)
+    assert list(table.spilling._splits) == []
+
+
 def test_nothing_of_what_waits_is_kept_in_memory() -> None:
     ahead = Ahead(bytes_max=64 << 20)
     ahead.source.open(ahead.named["a"], 0)
