@@ -80,6 +80,8 @@ class FedWorld(World):
     may_use_parquet = False
     pipeline = Pipeline
     source_type = ModelSource
+    rows_type = ModelRows
+    once_seconds: int | None = None
 
     def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
         self._pipelines: dict[Machine, Pipeline[list[Any]]] = {}
@@ -161,7 +163,8 @@ class FedWorld(World):
         stage = StageRows[Any](files=machine.files)
         rounds = CommitRound(
             stage=stage,
-            make_rows=ModelRows(CONNECTION, self.rng, width=self.width),
+            make_rows=self.rows_type(CONNECTION, self.rng, width=self.width),
+            once_seconds=self.once_seconds,
             quarantine=Quarantine(
                 stage=stage,
                 query=machine.query,
@@ -180,7 +183,7 @@ class FedWorld(World):
             ),
             splits=OwnsAs(owner),
         )
-        if not is_calm and source is None:
+        if not is_calm and source is None and self.once_seconds is None:
             made.flow.congestion = ByChance(self.rng)
         return made
 
