@@ -190,7 +190,7 @@ class Pipeline(Generic[BatchT]):
         return Turn(has_read, None)
 
     def read_ahead(self) -> bool:
-        """Between two turns that fail: let records of the source wait on the disk, where the policy
+        """Let records of the source wait on the disk between two turns that fail, where the policy
         says so. Returns whether there were some."""
         return self._spilling is not None and self._spilling.read_ahead()
 

@@ -24,7 +24,7 @@ class FrameAt(msgspec.Struct, frozen=True):
     length: int
 
 
-class Spool(Protocol):
+class FrameSpool(Protocol):
     """Frames, which come out as they went in, or not at all."""
 
     def size(self) -> int:

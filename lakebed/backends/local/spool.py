@@ -44,7 +44,7 @@ class LocalSpool:
         return HEAD_BYTES + length
 
     def append(self, body: bytes) -> FrameAt:
-        """Keep some bytes: see `Spool`."""
+        """Keep some bytes: see `FrameSpool`."""
         with translated("spilling records"):
             descriptor = self._open_file()
             offset = self._sizes[self._newest]
@@ -63,7 +63,7 @@ class LocalSpool:
         return at
 
     def read(self, at: FrameAt) -> bytes:
-        """Return a frame: see `Spool`."""
+        """Return a frame: see `FrameSpool`."""
         with translated("reading spilled records"):
             try:
                 with self._path(at.file).open("rb") as file:
@@ -78,7 +78,7 @@ class LocalSpool:
         return body
 
     def drop(self, at: FrameAt) -> None:
-        """Let go of a frame: see `Spool`."""
+        """Let go of a frame: see `FrameSpool`."""
         self._kept[at.file] -= 1
         if self._kept[at.file]:
             return

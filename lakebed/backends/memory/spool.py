@@ -9,14 +9,15 @@ from lakebed.ports.spool import FrameAt
 class MemorySpool:
     """Frames in memory.
 
-    fails: raised by each append while it is set.
+    refusal: raised by each append while it is set.
+    most: that was kept at once, in bytes.
     """
 
     def __init__(self) -> None:
         self._frames: dict[int, bytes] = {}
         self._next = 0
         self._damaged: set[int] = set()
-        self.fails: LakebedError | None = None
+        self.refusal: LakebedError | None = None
         self.most = 0
 
     def size(self) -> int:
@@ -28,9 +29,9 @@ class MemorySpool:
         return length
 
     def append(self, body: bytes) -> FrameAt:
-        """Keep some bytes: see `Spool`."""
-        if self.fails is not None:
-            raise self.fails
+        """Keep some bytes: see `FrameSpool`."""
+        if self.refusal is not None:
+            raise self.refusal
         at = FrameAt(self._next, 0, len(body))
         self._frames[self._next] = body
         self._next += 1
@@ -38,7 +39,7 @@ class MemorySpool:
         return at
 
     def read(self, at: FrameAt) -> bytes:
-        """Return a frame: see `Spool`."""
+        """Return a frame: see `FrameSpool`."""
         if at.file in self._damaged or at.file not in self._frames:
             raise CorruptError("spilled records are damaged", file=at.file)
         return self._frames[at.file]

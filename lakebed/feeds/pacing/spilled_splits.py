@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from lakebed.feeds.pacing.spilled_frames import Frame
 from lakebed.ports.record_source import SourceSplit, SplitReader
-from lakebed.ports.spool import Spool
+from lakebed.ports.spool import FrameSpool
 
 BatchT = TypeVar("BatchT")
 
@@ -28,7 +28,7 @@ class SpilledSplit(Generic[BatchT]):
     """
 
     split: SourceSplit
-    spool: Spool
+    spool: FrameSpool
     base: int
     base_resume: bytes
     next: int = 0

@@ -15,7 +15,7 @@ from lakebed.feeds.pacing.spilled_splits import SpilledSplit
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, RecordSource, SourceSplit, SplitReader
-from lakebed.ports.spool import Spool
+from lakebed.ports.spool import FrameSpool
 
 BatchT = TypeVar("BatchT")
 
@@ -38,7 +38,7 @@ class SpillingSource(Generic[BatchT]):
     def __init__(
         self,
         source: RecordSource[BatchT],
-        spool: Spool,
+        spool: FrameSpool,
         codec: BatchCodec[BatchT],
         clock: Clock,
         *,
@@ -154,7 +154,7 @@ class SpillingSource(Generic[BatchT]):
         """Read a little of a source split into the spool. Returns how many bytes."""
         try:
             records = self._reader(one).read(bytes_max=self._read_bytes)
-        except Exception:  # noqa: BLE001 - it is met by who reads the next record
+        except LakebedError:  # it is met by who reads the next record
             one.let_go()
             return 0
         if records is None:

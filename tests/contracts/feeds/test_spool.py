@@ -17,16 +17,16 @@ from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
 from lakebed.backends.local.spool import LocalSpool
 from lakebed.backends.memory.spool import MemorySpool
 from lakebed.errors import CorruptError, StorageFullError, UnavailableError
-from lakebed.ports.spool import Spool
+from lakebed.ports.spool import FrameSpool
 
-MADE: dict[str, Callable[[Path], Spool]] = {
+MADE: dict[str, Callable[[Path], FrameSpool]] = {
     "memory": lambda _: MemorySpool(),
     "local": lambda folder: LocalSpool(folder / "spool", file_bytes=100),
 }
 
 
 @pytest.fixture(params=MADE)
-def spool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Spool]:
+def spool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FrameSpool]:
     made = MADE[request.param](tmp_path)
     yield made
     made.close()
@@ -36,7 +36,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("**/*") if path.is_file())
 
 
-def test_frames_come_out_as_they_went_in_however_often(spool: Spool) -> None:
+def test_frames_come_out_as_they_went_in_however_often(spool: FrameSpool) -> None:
     bodies = [bytes([n]) * (n * 7) for n in range(30)]
     kept = [spool.append(body) for body in bodies]
     for _ in range(2):
@@ -44,7 +44,7 @@ def test_frames_come_out_as_they_went_in_however_often(spool: Spool) -> None:
     assert spool.size() == sum(spool.size_of(len(body)) for body in bodies)
 
 
-def test_the_room_of_what_was_dropped_comes_back(spool: Spool) -> None:
+def test_the_room_of_what_was_dropped_comes_back(spool: FrameSpool) -> None:
     kept = [spool.append(b"x" * 50) for _ in range(20)]
     for at in kept[:10]:
         spool.drop(at)
@@ -56,7 +56,7 @@ def test_the_room_of_what_was_dropped_comes_back(spool: Spool) -> None:
     assert spool.read(spool.append(b"again")) == b"again"
 
 
-def test_after_all_was_let_go_it_goes_on(spool: Spool) -> None:
+def test_after_all_was_let_go_it_goes_on(spool: FrameSpool) -> None:
     old = spool.append(b"old")
     spool.clear()
     assert spool.size() == 0

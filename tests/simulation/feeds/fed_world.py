@@ -181,11 +181,15 @@ class FedWorld(World):
                 limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
                 records_gaps=True,
             ),
-            splits=OwnsAs(owner),
+            splits=OwnsAs(owner) if is_calm else self.owned_as(owner),
         )
         if not is_calm and source is None and self.once_seconds is None:
             made.flow.congestion = ByChance(self.rng)
         return made
+
+    def owned_as(self, owner: int) -> OwnsAs:
+        """Return what a worker believes to own."""
+        return OwnsAs(owner)
 
     def forget_pipeline(self, machine: Machine, *, to_newest: bool = False) -> None:
         """Let a machine begin as a new owner with its next turn. to_newest: by the definition of

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pytest
 
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
+from lakebed.feeds.owned_splits import NewestOwners
 from lakebed.feeds.pacing.known_items import KnownItems
 from lakebed.model.names import ITEM_BYTES, MICROS_PER_SECOND, Micros
 from lakebed.ports.record_source import Records
@@ -27,7 +29,7 @@ from tests.simulation.feeds import fed_actors
 from tests.simulation.feeds.fed_checks import check_ledger, ids_in, quarantined_ids, records_of
 from tests.simulation.feeds.fed_rows import ModelRows, is_filtered
 from tests.simulation.feeds.fed_twins import FedTwin, Patch
-from tests.simulation.feeds.fed_world import FedWorld
+from tests.simulation.feeds.fed_world import FedWorld, OwnsAs
 from tests.simulation.machine import Machine
 from tests.simulation.violation import FED_ONCE, Violation
 
@@ -62,6 +64,15 @@ class OnceRows(ModelRows):
         )
 
 
+class OwnsSome(OwnsAs):
+    """A worker that owns every other source split: so two meet in a value, and in no position."""
+
+    def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
+        """Return its source splits."""
+        names = [name for name in splits if crc32(name.encode()) % 2 == self._owner % 2]
+        return super().owned(names, newest)
+
+
 class OnceWorld(FedWorld):
     """What one seed decides. Nothing is cleared, replayed or left out here: those have worlds."""
 
@@ -69,9 +80,13 @@ class OnceWorld(FedWorld):
 
     def __init__(self, seed: int, scratch: Path) -> None:
         super().__init__(seed, scratch)
-        self.once_seconds = self.rng.choice((60, 600, 86_400))
+        self.once_seconds = self.rng.choice((600, 172_800, 345_600))
         for actor in (fed_actors.clear, fed_actors.replay):
             self.weights[self.actors.index(actor)] = 0
+
+    def owned_as(self, owner: int) -> OwnsAs:
+        """Return what a worker believes to own."""
+        return OwnsSome(owner)
 
     def check_rows(self, machine: Machine, table: OpenTable, auditor: Auditor) -> None:
         """Compare what the feed filled with what its source ever gave."""

@@ -189,7 +189,7 @@ def test_of_two_workers_that_let_a_value_in_at_once_one_begins_again(once: Once)
         staged.append(1)
         return stage(*args, **named)  # type: ignore[arg-type]  # as given
 
-    first._rounds._stage.run = slow  # type: ignore[method-assign]
+    first._rounds._stage.run = slow  # type: ignore[method-assign]  # a stand-in
     once.take(first, one, 35)
     once.take(first, one, 0)
     assert len(staged) == 2, "the first try was refused"
@@ -222,13 +222,13 @@ def test_a_worker_may_die_at_any_commit(once: Once, commit: int, moment: str) ->
             raise Killed
         return number
 
-    head.commit = dying  # type: ignore[method-assign]
+    head.commit = dying  # type: ignore[method-assign]  # a stand-in
     try:
         once.take(pipeline, source, 20)
         once.take(pipeline, source, 20)
     except Killed:
         pass
-    head.commit = really  # type: ignore[method-assign]
+    head.commit = really  # type: ignore[method-assign]  # a stand-in
     source.there = 55
     once.take(once.pipeline(source), source, 0)
     found = Counter(once.ids())
