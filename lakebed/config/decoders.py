@@ -109,6 +109,8 @@ class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
     nulls: of a record without a value, as a tombstone: `write` a row of nulls, `ignore` or `fail`.
     unknown: of a value that no column takes, where `columns` is left out: it is left out and
         counted (`discard_field`), or the record is no row (`unknown-field`).
+    types: of a value that its column cannot hold: where the column may be null, it is null and the
+        value is counted (`discard_field`), or the record is no row (`type-mismatch`).
     known: values that no column takes and that are known all the same, as what they are read by
         path. No file says it: a route does.
     """
@@ -121,6 +123,7 @@ class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
     feed: str = ""
     nulls: Nulls = "write"
     unknown: UnknownFields = "discard_field"
+    types: UnknownFields = "quarantine"
     known: dict[str, Literal["string", "int64"]] = {}
 
 

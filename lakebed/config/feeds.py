@@ -230,7 +230,11 @@ class DefinedConnection(ConnectionSettings, frozen=True, kw_only=True):
     def columns_settings(self, policy: Policy) -> ColumnsOf:
         """Return which values of a record become which columns, by what it says and its policy."""
         said = {name: getattr(self, name) for name in _OF_COLUMNS}
-        more = {"nulls": policy.nulls, "unknown": policy.schema_column}
+        more = {
+            "nulls": policy.nulls,
+            "unknown": policy.schema_column,
+            "types": policy.schema_type,
+        }
         return columns_of({**said, **more}, at=at_of("connection", self.name))
 
 

@@ -142,7 +142,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = "discard_field"
     schema_type: Annotated[
         Contract,
-        Meta(description="The same, of a value that its column cannot hold."),
+        Meta(
+            description="The same, of a value that its column cannot hold. `discard_field` leaves"
+            " it out where the column may be null; where it may not, and of times, the record is"
+            " bad."
+        ),
     ] = "quarantine"
     late: Annotated[
         Literal["accept", "divert", "drop"],

@@ -127,28 +127,9 @@ def _check_together(policy: Policy, at: str) -> None:
     if len(set(policy.on_congestion)) < len(policy.on_congestion):
         hint = "name each once"
         raise InvalidError("it is named twice", at=f"{at}.on_congestion", hint=hint)
+    if "spill" in policy.on_congestion and policy.rate_records_max:
+        hint = "leave `spill` out: what is held back stays in the source"
+        raise InvalidError("a rate, and reading ahead", at=f"{at}.rate_records_max", hint=hint)
     if (policy.dedupe == "window") != bool(policy.dedupe_field):
         hint = 'give `dedupe = "window"` and `dedupe_field` together'
         raise InvalidError("half of a window", at=f"{at}.dedupe_field", hint=hint)
-
-
-def refuse_unbuilt(policy: Policy, *, at: str) -> None:
-    """Refuse what this release cannot do, instead of doing something else. at: where the policy is
-    named, for messages.
-
-    Raises:
-        InvalidError: it asks for that.
-    """
-    wrong = (
-        ("spill" in policy.on_congestion, "on_congestion", "spill", "leave it out"),
-        (
-            policy.schema_type == "discard_field",
-            "schema_type",
-            "discard_field",
-            "use freeze, discard_record or quarantine",
-        ),
-        (policy.dedupe == "window", "dedupe", "window", "use none, adjacent or key"),
-    )
-    for is_wrong, name, value, hint in wrong:
-        if is_wrong:
-            raise InvalidError("not in this release", at=at, parameter=name, value=value, hint=hint)

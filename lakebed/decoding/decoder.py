@@ -26,6 +26,7 @@ class Decoded:
     verdicts: of each record: 0 is a row, all else a code of `Verdict`.
     details: why a record is no row, by its index; for those with a reason to tell.
     unknown: how many records had a value that no column takes, by its name; at most 100 names.
+    dropped: how many rows are without a value that their column cannot hold, by its path.
     """
 
     rows: pa.RecordBatch
@@ -34,6 +35,7 @@ class Decoded:
     verdicts: npt.NDArray[np.uint8]
     details: Mapping[int, str]
     unknown: Mapping[str, int]
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 class Decoder(Protocol):

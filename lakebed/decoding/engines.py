@@ -207,16 +207,17 @@ class PlainDecoder:
                 return Verdict.NULL_IN_REQUIRED
             return self._reader.why_null(payloads[record].as_py(), value)  # bounded: a bad one
 
-        rows, kept, times = self._rows.rows(
+        made = self._rows.rows(
             read, records, verdicts, source_split=source_split, why_null=why_null
         )
         return Decoded(
-            rows=rows,
-            record=pa.array(kept + begin, pa.int64()),
-            time=times,
+            rows=made.rows,
+            record=pa.array(made.kept + begin, pa.int64()),
+            time=made.times,
             verdicts=verdicts.codes,
             details={record + begin: text for record, text in verdicts.details.items()},
             unknown=read.unknown,
+            dropped=made.dropped,
         )
 
     def _read(
@@ -242,7 +243,8 @@ def _with_nulls(read: ReadValues, full: Indices, empty: Indices) -> ReadValues:
         pa.concat_arrays([column, pa.nulls(len(empty), column.type)]).take(order)
         for column in read.columns
     ]
-    return ReadValues(np.sort(records), columns, read.unknown)
+    dropped = {value: full[found] for value, found in read.dropped.items()}
+    return ReadValues(np.sort(records), columns, read.unknown, dropped)
 
 
 def blocks_of(payloads: pa.BinaryArray) -> Iterator[tuple[int, int]]:
@@ -263,10 +265,11 @@ def _joined(parts: list[Decoded], schema: pa.Schema) -> Decoded:
         (one,) = parts
         return one
     nothing = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
-    unknown: Counter[str] = Counter()
+    unknown, dropped = Counter[str](), Counter[str]()
     details: dict[int, str] = {}
     for part in parts:
         unknown.update(part.unknown)
+        dropped.update(part.dropped)
         details.update(part.details)
     return Decoded(
         rows=pa.concat_batches([part.rows for part in parts]) if parts else nothing,
@@ -275,4 +278,5 @@ def _joined(parts: list[Decoded], schema: pa.Schema) -> Decoded:
         verdicts=np.concatenate([np.zeros(0, np.uint8), *(part.verdicts for part in parts)]),
         details=details,
         unknown=dict(unknown.most_common(UNKNOWN_NAMES_MAX)),
+        dropped=dict(dropped),
     )

@@ -30,13 +30,13 @@ class _TooLargeError(ValueError):
     """A number with an exponent that Arrow refuses, whatever field it stands in."""
 
 
-class _Number(str):
+class Number(str):
     """A number's text."""
 
     __slots__ = ()
 
 
-class _Pairs(list[tuple[str, object]]):
+class Pairs(list[tuple[str, object]]):
     """The members of an object, with names that come twice."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ def _no_constant(_: str) -> NoReturn:
     raise _NotJsonError
 
 
-def _float(text: str) -> _Number:
+def _float(text: str) -> Number:
     mantissa, _, exponent = text.lower().partition("e")
     if exponent:
         fraction = len(mantissa.partition(".")[2])
@@ -54,12 +54,12 @@ def _float(text: str) -> _Number:
             raise _TooLargeError
         if len(exponent) <= 20 and int(exponent) > EXPONENT_MAX + fraction:
             raise _TooLargeError
-    return _Number(text)
+    return Number(text)
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_Pairs,
-    parse_int=_Number,
+DECODER = json.JSONDecoder(
+    object_pairs_hook=Pairs,
+    parse_int=Number,
     parse_float=_float,
     parse_constant=_no_constant,
 )
@@ -89,7 +89,7 @@ class Judge:
             begin = len(text) - len(text.lstrip(_SPACE))
             if begin == len(text):
                 return Verdict.NOT_ONE_OBJECT, "it is empty"
-            found, end = _DECODER.raw_decode(text, begin)
+            found, end = DECODER.raw_decode(text, begin)
         except RecursionError:
             return TOO_DEEP
         except _NotJsonError:
@@ -98,7 +98,7 @@ class Judge:
             return Verdict.OUT_OF_RANGE, "a number is too large"
         except json.JSONDecodeError as error:
             return Verdict.UNPARSABLE, f"{error.msg.lower()}, at character {error.pos}"
-        if not isinstance(found, _Pairs):
+        if not isinstance(found, Pairs):
             return Verdict.NOT_ONE_OBJECT, f"{_kind(found)}, not an object"
         if text[end:].strip(_SPACE):
             return Verdict.NOT_ONE_OBJECT, f"more after the object, at character {end}"
@@ -108,7 +108,7 @@ class Judge:
         """Whether a payload is JSON as Python reads it, without NaN and all that Arrow takes for a
         number beside it."""
         try:
-            _DECODER.decode(payload.decode())
+            DECODER.decode(payload.decode())
         except (ValueError, RecursionError):
             return False
         return True
@@ -116,17 +116,17 @@ class Judge:
     def why_null(self, payload: bytes, value: Value) -> Verdict:
         """Return whether a value that is required is missing or null."""
         try:
-            node: object = _DECODER.decode(payload.decode())
+            node: object = DECODER.decode(payload.decode())
         except RecursionError:  # Arrow reads what is nested deeper than Python goes
             return Verdict.MISSING_FIELD
         for name in value.path:
-            members = dict(node) if isinstance(node, _Pairs) else {}
+            members = dict(node) if isinstance(node, Pairs) else {}
             if name not in members:
                 return Verdict.MISSING_FIELD
             node = members[name]
         return Verdict.NULL_IN_REQUIRED
 
-    def _object(self, found: _Pairs, tree: Mapping[str, object], at: str) -> Reason | None:
+    def _object(self, found: Pairs, tree: Mapping[str, object], at: str) -> Reason | None:
         names = [name for name, _ in found if name in tree]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -138,12 +138,12 @@ class Judge:
             path = f"{at}.{name}" if at else name
             inner = tree[name]
             if isinstance(inner, int):
-                reason = _reason(value, self._values[inner].raw, path)
+                reason = reason_of(value, self._values[inner].raw, path)
                 if reason is not None and self._values[inner].time is not None:
                     reason = Verdict.TIME_UNREADABLE, reason[1]
             elif value is None:
                 reason = None
-            elif isinstance(value, _Pairs):
+            elif isinstance(value, Pairs):
                 assert isinstance(inner, dict), "a tree holds indices and trees"
                 reason = self._object(value, inner, path)
             else:
@@ -158,7 +158,7 @@ class Judge:
         return None
 
 
-def _reason(value: object, raw: Raw, at: str) -> Reason | None:
+def reason_of(value: object, raw: Raw, at: str) -> Reason | None:
     """Return why Arrow does not read a value as what it is wanted."""
     if value is None:
         return None
@@ -168,19 +168,19 @@ def _reason(value: object, raw: Raw, at: str) -> Reason | None:
         case types.Decimal(_, scale):
             return _reason_of_number(value, scale, at)
         case ListOf(element):
-            if not isinstance(value, list) or isinstance(value, _Pairs):
+            if not isinstance(value, list) or isinstance(value, Pairs):
                 return _mismatch(value, "a list", at)
-            reasons = (_reason(v, element, f"{at}[]") for v in value)
+            reasons = (reason_of(v, element, f"{at}[]") for v in value)
             return next((reason for reason in reasons if reason), None)
         case StructOf(members):
             return _reason_of_struct(value, {m.name: m.type for m in members}, at)
         case MapOf(_, item):
-            if not isinstance(value, _Pairs):
+            if not isinstance(value, Pairs):
                 return _mismatch(value, _OBJECT, at)
             names = [name for name, _ in value]
             if len(set(names)) < len(names):
                 return Verdict.DUPLICATE_FIELD, f"{at}: a key comes twice"
-            reasons = (_reason(v, item, f"{at}{{}}") for _, v in value)
+            reasons = (reason_of(v, item, f"{at}{{}}") for _, v in value)
             return next((reason for reason in reasons if reason), None)
         case Primitive(name):
             return _reason_of_primitive(value, name, at)
@@ -190,19 +190,19 @@ def _reason_of_primitive(value: object, name: str, at: str) -> Reason | None:
     if "int" in name:
         return _reason_of_number(value, 0, at)
     if name.startswith("float"):
-        if not isinstance(value, _Number):
+        if not isinstance(value, Number):
             return _mismatch(value, "a number", at)
         if float(value) in (float("inf"), float("-inf")):
             return Verdict.OUT_OF_RANGE, f"{at}: too large for {name}"
         return None
     if name == "bool":
         return None if isinstance(value, bool) else _mismatch(value, "true or false", at)
-    is_text = isinstance(value, str) and not isinstance(value, _Number)
+    is_text = isinstance(value, str) and not isinstance(value, Number)
     return None if is_text else _mismatch(value, "a text", at)
 
 
 def _reason_of_struct(value: object, types_: Mapping[str, Raw], at: str) -> Reason | None:
-    if not isinstance(value, _Pairs):
+    if not isinstance(value, Pairs):
         return _mismatch(value, _OBJECT, at)
     seen: set[str] = set()
     for name, inner in value:
@@ -210,7 +210,7 @@ def _reason_of_struct(value: object, types_: Mapping[str, Raw], at: str) -> Reas
             return Verdict.DUPLICATE_FIELD, f"{at}.{name}"
         if name in types_:
             seen.add(name)
-            reason = _reason(inner, types_[name], f"{at}.{name}")
+            reason = reason_of(inner, types_[name], f"{at}.{name}")
             if reason is not None:
                 return reason
     return None
@@ -249,11 +249,11 @@ def _kind(value: object) -> str:
             return "null"
         case bool():
             return "true or false"
-        case _Number():
+        case Number():
             return "a number"
         case str():
             return "a text"
-        case _Pairs():
+        case Pairs():
             return _OBJECT
         case _:
             return "an array"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -23,9 +24,10 @@ from lakebed.decoding import json_ordinals
 from lakebed.decoding.decoder import Verdicts
 from lakebed.decoding.json_guesses import guess_of
 from lakebed.decoding.json_judging import TOO_DEEP, Judge
+from lakebed.decoding.json_mending import Mender
 from lakebed.decoding.json_shapes import columns_of, finite, has_float, has_map, types_of
 from lakebed.decoding.masks import REFUSALS, bools, cast_or_null, not_utf8, raise_if_memory
-from lakebed.decoding.values import Indices, ReadValues, count_names
+from lakebed.decoding.values import DROPPED, Indices, ReadValues, count_names
 from lakebed.decoding.wanted import Value, tree_of
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.user_files.json_rewriting import Rewriting
@@ -36,6 +38,18 @@ _NOT_JSON = r"[:,\[]\s*-?(?:NaN|Inf)"
 
 class _RejectedError(Exception):
     """Arrow does not read a block, or reads other rows than payloads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What can be read of some payloads, and which these are.
+
+    dropped: by the index of a value, the payloads in which it was left out.
+    """
+
+    batch: pa.RecordBatch
+    records: Indices
+    dropped: dict[int, list[int]] = field(default_factory=dict)
 
 
 class JsonValues:
@@ -51,6 +65,7 @@ class JsonValues:
         self._values = tuple(values)
         self._refuses = refuses_unknown
         self._judge = Judge(values, refuses_unknown=refuses_unknown)
+        self._mender = Mender(values) if any(value.drops for value in values) else None
         self._guess = guess_of(self._values)
         self._tree = tree_of(self._values)
         self._ways = [columns_of(self._tree, self._values, wide=wide) for wide in (False, True)]
@@ -64,15 +79,21 @@ class JsonValues:
     def read(self, payloads: pa.BinaryArray, verdicts: Verdicts) -> ReadValues:
         """Return the values of payloads: see `ValueReader`."""
         likely = self._likely(payloads, verdicts)
-        batch, records, unknown = self._read_and_count(payloads, likely, verdicts)
+        read, unknown = self._read_and_count(payloads, likely, verdicts)
         unknown.update(self._refused_names(payloads, verdicts))
-        columns = self._flat(batch)
+        columns = self._flat(read.batch)
+        dropped = {index: np.array(left, np.int64) for index, left in read.dropped.items()}
         for index, value in enumerate(self._values):
-            if has_float(value.raw):
-                columns[index], wrong = cast_or_null(columns[index], finite, columns[index].type)
-                detail = f"{'.'.join(value.path)}: too large for a float"
-                verdicts.mark_all(records[wrong], Verdict.OUT_OF_RANGE, detail)
-        return ReadValues(records, columns, unknown)
+            if not has_float(value.raw):
+                continue
+            columns[index], wrong = cast_or_null(columns[index], finite, columns[index].type)
+            if value.drops:
+                before = dropped.get(index, read.records[:0])
+                dropped[index] = np.concatenate([before, read.records[wrong]])
+                continue
+            detail = f"{'.'.join(value.path)}: too large for a float"
+            verdicts.mark_all(read.records[wrong], Verdict.OUT_OF_RANGE, detail)
+        return ReadValues(read.records, columns, unknown, dropped)
 
     def why_null(self, payload: bytes, value: int) -> Verdict:
         """Return whether a required value is missing or null."""
@@ -94,31 +115,29 @@ class JsonValues:
 
     def _read_and_count(
         self, payloads: pa.BinaryArray, likely: Indices, verdicts: Verdicts
-    ) -> tuple[pa.RecordBatch, Indices, Counter[str]]:
-        """Return what can be read of some payloads, which these are, and names that none wants."""
+    ) -> tuple[_Read, Counter[str]]:
+        """Return what can be read of some payloads, and names that none wants."""
         if self._counts and not self._had_unknown:
             try:
                 found = self._parse(json_ordinals.chosen(payloads, likely), refuses=True)
-                return found, likely, Counter()
+                return _Read(found, likely), Counter()
             except _RejectedError:
                 pass
-        batch, records = self._read(payloads, likely, verdicts)
+        read = self._read(payloads, likely, verdicts)
         unknown: Counter[str] = Counter()
-        for index in records.tolist() if self._counts else ():
+        for index in read.records.tolist() if self._counts else ():
             try:  # names and spans: values are not decoded
                 names = self._names.decode(payloads[index].as_py())  # bounded: one at a time
             except (msgspec.DecodeError, RecursionError):
                 continue
             count_names(unknown, (name for name in names if name not in self._tree))
         self._had_unknown = bool(unknown)
-        return batch, records, unknown
+        return read, unknown
 
-    def _read(
-        self, payloads: pa.BinaryArray, records: Indices, verdicts: Verdicts
-    ) -> tuple[pa.RecordBatch, Indices]:
-        """Return what can be read of some payloads, and which these are."""
+    def _read(self, payloads: pa.BinaryArray, records: Indices, verdicts: Verdicts) -> _Read:
+        """Return what can be read of some payloads."""
         try:
-            return self._parse(json_ordinals.chosen(payloads, records)), records
+            return _Read(self._parse(json_ordinals.chosen(payloads, records)), records)
         except _RejectedError:
             pass
         guessed = np.zeros(len(records), np.bool_)
@@ -128,9 +147,35 @@ class JsonValues:
         unclear = [i for i in records[~guessed].tolist() if self._is_unclear(payloads, i, verdicts)]
         alone = [self._readable(payloads, np.array([index])) for index in unclear]
         good = np.sort(np.concatenate([good, *alone]))
-        for index in np.setdiff1d(records, good).tolist():  # bounded: bad payloads
+        bad = np.setdiff1d(records, good)
+        payloads, dropped = self._mended(payloads, bad[verdicts.codes[bad] == Verdict.ROW])
+        mended = np.unique([index for some in dropped.values() for index in some]).astype(np.int64)
+        good = np.union1d(good, self._readable(payloads, mended)) if len(mended) else good
+        for index in np.setdiff1d(bad, good).tolist():  # bounded: bad payloads
             self._blame(payloads, index, verdicts)
-        return self._parse(json_ordinals.chosen(payloads, good)), good
+        return _Read(self._parse(json_ordinals.chosen(payloads, good)), good, dropped)
+
+    def _mended(
+        self, payloads: pa.BinaryArray, bad: Indices
+    ) -> tuple[pa.BinaryArray, dict[int, list[int]]]:
+        """Return payloads, of which bad ones are without what does not fit, and by the index of a
+        value in which it was left out."""
+        dropped: dict[int, list[int]] = {}
+        mended: dict[int, bytes] = {}
+        if self._mender is None:
+            return payloads, {}
+        for index in bad.tolist():  # bounded: bad ones
+            found = self._mender.mended(payloads[index].as_py())  # bounded: one of them
+            if found is not None:
+                mended[index], left_out = found
+                for value in left_out:
+                    dropped.setdefault(value, []).append(index)
+        if not mended:
+            return payloads, {}
+        order = np.arange(len(payloads))
+        order[list(mended)] = len(payloads) + np.arange(len(mended))
+        both = pa.concat_arrays([payloads, pa.array(mended.values(), pa.binary())])
+        return both.take(pa.array(order)), dropped
 
     def _is_unclear(self, payloads: pa.BinaryArray, index: int, verdicts: Verdicts) -> bool:
         """Whether Arrow must be asked about a payload. It reads nothing that the judge refuses, but
@@ -138,6 +183,8 @@ class JsonValues:
         reason = self._judge.reason(payloads[index].as_py())  # bounded: one that is likely bad
         if reason is None or reason == TOO_DEEP:
             return True
+        if self._mender is not None and reason[0] in DROPPED:
+            return False  # it may be a row without the value
         verdicts.mark(index, *reason)
         return False
 

@@ -15,8 +15,9 @@ from lakebed.model.types import ListOf, MapOf, StructOf
 _ANY = msgspec.msgpack.Decoder()
 _FIELDS = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.msgpack.Decoder(list[msgspec.Raw])
-_FIXMAP, _FIXMAP_END, _MAP16, _MAP32, _NIL = 0x80, 0x8F, 0xDE, 0xDF, 0xC0
+_FIXMAP, _FIXMAP_END, _MAP16, _MAP32 = 0x80, 0x8F, 0xDE, 0xDF
 _SIZES = {_MAP16: 2, _MAP32: 4}
+_FIXARRAY, _FIXARRAY_END, _ARRAY16, _ARRAY32 = 0x90, 0x9F, 0xDC, 0xDD
 
 
 class OpenMsgpack:
@@ -68,7 +69,7 @@ def _decoded(raw: bytes, type_: Raw, at: str) -> object:
             }
         case MapOf(key, item) if _is_map(raw) and key.name == "string":
             return {n: _decoded(bytes(v), item, at) for n, v in _unique(raw, at).items()}
-        case ListOf(element) if isinstance(element, StructOf | MapOf | ListOf) and raw[0] != _NIL:
+        case ListOf(element) if isinstance(element, StructOf | MapOf | ListOf) and _is_list(raw):
             return [_decoded(bytes(item), element, f"{at}[]") for item in _ITEMS.decode(raw)]
         case _:
             value = _ANY.decode(raw)
@@ -86,6 +87,10 @@ def _unique(raw: bytes, at: str) -> dict[str, msgspec.Raw]:
 
 def _is_map(raw: bytes) -> bool:
     return _FIXMAP <= raw[0] <= _FIXMAP_END or raw[0] in _SIZES
+
+
+def _is_list(raw: bytes) -> bool:
+    return _FIXARRAY <= raw[0] <= _FIXARRAY_END or raw[0] in (_ARRAY16, _ARRAY32)
 
 
 def _entries(raw: bytes) -> int:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.config.decoders import TimeOf
 from lakebed.decoding.decoder import Verdicts
-from lakebed.decoding.values import ReadValues, count_names
+from lakebed.decoding.values import DROPPED, ReadValues, count_names
 from lakebed.decoding.wanted import Raw, Value, tree_of
 from lakebed.model import types
 from lakebed.model.feeds.verdicts import Verdict
@@ -72,22 +72,39 @@ class PythonValues:
         found: list[list[object]] = [[] for _ in self._values]
         records = []
         unknown: Counter[str] = Counter()
+        dropped: dict[int, list[int]] = {}
         for index, payload in enumerate(payloads):
             try:
                 opened = self._open(payload.as_py())  # bounded: one at a time
                 self._count_unknown(opened, unknown)
-                row = [value_of(opened, value) for value in self._values]
+                row, left_out = self._row(opened)
             except BadRecordError as error:
                 verdicts.mark(index, error.verdict, error.detail)
                 continue
             records.append(index)
-            for column, value in zip(found, row, strict=True):
-                column.append(value)
+            for value in left_out:
+                dropped.setdefault(value, []).append(index)
+            for column, one in zip(found, row, strict=True):
+                column.append(one)
         columns = [
             pa.array(column, _type_of(value.raw))
             for column, value in zip(found, self._values, strict=True)
         ]
-        return ReadValues(np.array(records, np.int64), columns, unknown)
+        left = {value: np.array(indices, np.int64) for value, indices in dropped.items()}
+        return ReadValues(np.array(records, np.int64), columns, unknown, left)
+
+    def _row(self, opened: Opened) -> tuple[list[object], list[int]]:
+        """Return a payload's values, and which of them are left out. Raises: BadRecordError."""
+        row, left_out = list[object](), list[int]()
+        for index, value in enumerate(self._values):
+            try:
+                row.append(value_of(opened, value))
+            except BadRecordError as error:
+                if not value.drops or error.verdict not in DROPPED:
+                    raise
+                row.append(None)
+                left_out.append(index)
+        return row, left_out
 
     def why_null(self, payload: bytes, value: int) -> Verdict:
         """Return whether a required value is missing or null."""

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.errors import CorruptError
+
 HEADERS: Final = pa.map_(pa.string(), pa.binary())
 """A header may come several times; their order is the record's."""
 
@@ -24,6 +26,34 @@ RAW_RECORDS: Final = pa.schema(
 gives the record; null: it gives none. position: of the record, rising."""
 
 _LINE_FEED = 10
+
+
+class RawRecordsCodec:
+    """Writes batches of records as bytes, and reads them."""
+
+    def encoded(self, batch: pa.RecordBatch) -> bytes:
+        """Return a batch in Arrow's form for streams."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        body: bytes = sink.getvalue().to_pybytes()
+        return body
+
+    def decoded(self, body: bytes) -> pa.RecordBatch:
+        """Return the batch.
+
+        Raises:
+            CorruptError: the bytes are none of records.
+        """
+        try:
+            with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+                batch = reader.read_next_batch()
+            batch.validate()
+        except (pa.ArrowException, OSError, StopIteration) as error:
+            raise CorruptError("not a batch of records", reason=error) from None
+        if not batch.schema.equals(RAW_RECORDS):
+            raise CorruptError("not a batch of records", columns=len(batch.schema))
+        return batch
 
 
 def raw_records(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -37,16 +37,37 @@ class _Block:
 
     read: values of those that can be read.
     own: these records, as their source gives them.
+    dropped: by the index of a value, the records in which it is left out.
     """
 
     read: ReadValues
     own: pa.RecordBatch
     verdicts: Verdicts
     source_split: str
+    dropped: dict[int, list[Indices]] = field(default_factory=dict)
+
+    def drop(self, value: int, mask: Mask) -> None:
+        """Note that a value is left out in some of the records that could be read."""
+        self.dropped.setdefault(value, []).append(self.read.records[mask])
 
     def mark(self, mask: Mask, verdict: Verdict, detail: str) -> None:
         """Say of some of the records that could be read that they are no rows."""
         self.verdicts.mark_all(self.read.records[mask], verdict, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOfValues:
+    """What was made of values.
+
+    kept: the index of each row's record.
+    times: of the rows' events.
+    dropped: how many rows are without a value that was left out, by its path.
+    """
+
+    rows: pa.RecordBatch
+    kept: Indices
+    times: pa.Array
+    dropped: dict[str, int]
 
 
 WhyNull = Callable[[int, int], Verdict]
@@ -86,8 +107,8 @@ class RowMaker:
         *,
         source_split: str,
         why_null: WhyNull,
-    ) -> tuple[pa.RecordBatch, Indices, pa.Array]:
-        """Return rows, the index of each one's record, and the times of their events."""
+    ) -> MadeOfValues:
+        """Return the rows of records."""
         own = records.take(pa.array(read.records))
         block = _Block(read, own, verdicts, source_split)
         times = self._event_times(block)
@@ -105,7 +126,20 @@ class RowMaker:
         if not good.all():
             mask = pa.array(good)
             rows, times, kept = loose.filter(mask), times.filter(mask), read.records[good]
-        return pa.RecordBatch.from_arrays(rows.columns, schema=self._columns), kept, times
+        rows = pa.RecordBatch.from_arrays(rows.columns, schema=self._columns)
+        return MadeOfValues(rows, kept, times, self._dropped(block, kept))
+
+    def _dropped(self, block: _Block, kept: Indices) -> dict[str, int]:
+        """Return how many rows are without a value that was left out, by its path."""
+        for value, records in block.read.dropped.items():
+            block.dropped.setdefault(value, []).append(records)
+        counts = {
+            ".".join(self._wanted.values[value].path): int(
+                np.isin(np.unique(np.concatenate(records)), kept).sum()
+            )
+            for value, records in block.dropped.items()
+        }
+        return {path: count for path, count in counts.items() if count}
 
     def _event_times(self, block: _Block) -> pa.Array:
         if self._is_own_time:
@@ -134,7 +168,9 @@ class RowMaker:
             block.mark(unread, Verdict.TIME_UNREADABLE, field.name)
             return made
         made, wrong = _cast(copied(raw), field, type_)
-        if wrong.any():
+        if wrong.any() and self._wanted.values[column.value].drops:
+            block.drop(column.value, wrong)
+        elif wrong.any():
             too_large = wrong & _look_like_numbers(raw, type_)
             detail = f"{field.name}: no {field.type}"
             block.mark(too_large, Verdict.OUT_OF_RANGE, detail)

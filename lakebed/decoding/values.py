@@ -14,6 +14,8 @@ import pyarrow as pa
 from lakebed.decoding.decoder import Verdicts
 from lakebed.model.feeds.verdicts import Verdict
 
+DROPPED: Final = (Verdict.TYPE_MISMATCH, Verdict.OUT_OF_RANGE)
+"""Verdicts of one value: a record may be a row without it."""
 UNKNOWN_NAMES_MAX: Final = 100
 NAME_CHARACTERS_MAX: Final = 100
 """Of names that are not wanted: records choose them, so they are bounded."""
@@ -28,11 +30,13 @@ class ReadValues:
     records: indices of the records that could be read, rising.
     columns: of each wanted value a column, in their order: as it was read, not yet as its column.
     unknown: how many records had a value that was not wanted, by name.
+    dropped: by the index of a value, the records in which it was left out, as it does not fit.
     """
 
     records: Indices
     columns: Sequence[pa.Array]
     unknown: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[int, Indices] = field(default_factory=dict)
 
 
 def count_names(counts: Counter[str], names: Iterable[str]) -> None:

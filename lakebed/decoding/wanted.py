@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lakebed.config.decoders import ColumnOf, ColumnsOf, DecoderSettings, Path, TimeOf, path_of
@@ -36,11 +37,13 @@ class Value:
     path: where in the record it stands.
     raw: as what it is read.
     time: how it is written, if a time is made of it.
+    drops: whether one of another type, or out of range, is left out and its record stays.
     """
 
     path: Path
     raw: Raw
     time: TimeOf | None = None
+    drops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,17 @@ class _Plan:
                 _is_within(path, other) or _is_within(other, path) for other in self._indices
             ):
                 self._value(path, Primitive(type_), f"{self._at}.route.field", None)
-        return Wanted(tuple(self._values), columns, at_time)
+        return Wanted(self._with_drops(columns, at_time), columns, at_time)
+
+    def _with_drops(self, columns: Iterable[Column], at_time: int | None) -> tuple[Value, ...]:
+        """Return the values, with those marked without which a record is a row, too."""
+        if self._said.types != "discard_field":
+            return tuple(self._values)
+        kept = {column.value for column in columns if not column.field.nullable} | {at_time}
+        return tuple(
+            replace(value, drops=index not in kept and value.time is None)
+            for index, value in enumerate(self._values)
+        )
 
     def _of_record_itself(self) -> set[str]:
         """Return the columns that do not come of values, after a look at their types."""

@@ -23,10 +23,10 @@ from lakebed.feeds.committed import (
     count_of,
     hour_of,
     read_committed,
-    taken_before,
 )
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
+from lakebed.feeds.pacing.known_items import KnownItems, OldItems
 from lakebed.feeds.pacing.left_out import allowed_of, discards_of
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.round_changes import (
@@ -34,6 +34,7 @@ from lakebed.feeds.round_changes import (
     SplitRecords,
     event_time_of,
     recorded_gaps,
+    report_dropped,
     tallies_of,
 )
 from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
@@ -42,7 +43,6 @@ from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.feed_changes import Count, Define, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, Transaction
@@ -75,30 +75,14 @@ class _Round(msgspec.Struct, frozen=True):
 
     known: read before its first effect.
     relief: what is left out.
-    items: in the table already, or met in this round before.
-    fresh: items that this round takes.
+    items: that it takes.
     """
 
     table: OpenTable
     connection: FeedConnection
     known: CommittedFeed
-    items: set[bytes]
-    fresh: list[bytes]
+    items: KnownItems
     relief: Relief
-
-    def in_table(self, records: Records[BatchT]) -> list[tuple[int, int]]:
-        """Return which records are of items that are known, as ranges of their indices; those of
-        the others are known from now on."""
-        found, at = list[tuple[int, int]](), 0
-        for index, item in enumerate(records.items):
-            count = records.item_counts[index] if records.item_counts else 1
-            if item in self.items:
-                found.append((at, at + count))
-            else:
-                self.items.add(item)
-                self.fresh.append(item)
-            at += count
-        return found
 
 
 class CommitRound(Generic[BatchT]):
@@ -107,6 +91,7 @@ class CommitRound(Generic[BatchT]):
     quarantine: None where records always become rows.
     errors_fraction_max: of the records of an hour of log time, from `LOOKED_AT` on: a greater share
         of bad ones stops the connection.
+    once_seconds: for how long the table knows values that are let in once; None: none are.
     """
 
     def __init__(
@@ -117,12 +102,14 @@ class CommitRound(Generic[BatchT]):
         clock: Clock,
         quarantine: Quarantine[BatchT] | None = None,
         errors_fraction_max: float = 1.0,
+        once_seconds: int | None = None,
     ) -> None:
         self._stage = stage
         self._make_rows = make_rows
         self._clock = clock
         self._quarantine = quarantine
         self._errors_fraction_max = errors_fraction_max
+        self._old_items = None if once_seconds is None else OldItems(once_seconds)
 
     def run(
         self,
@@ -151,9 +138,9 @@ class CommitRound(Generic[BatchT]):
         begun = self._clock.monotonic()
         known = read_committed(table, connection, [part.split for part in parts])
         items = [item for part in parts for records in part.records for item in records.items]
-        round_ = _Round(
-            table, connection, known, taken_before(table, connection, items), [], relief
-        )
+        if self._old_items is not None:
+            self._old_items.forget(table, connection)
+        round_ = _Round(table, connection, known, KnownItems(table, connection, items), relief)
         made = self._made(round_, parts)
         refusals = [one.refusal for one in made if one.refusal is not None]
         if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
@@ -173,6 +160,7 @@ class CommitRound(Generic[BatchT]):
             bytes_count=done.tally.bytes,
             commit_seconds=round(self._clock.monotonic() - begun, 3),
         )
+        report_dropped(table.name, connection, made)
         if refusals:  # what came before is committed
             raise refusals[0]
         self._refuse_too_many_bad(table, connection, done.tally)
@@ -277,7 +265,8 @@ class CommitRound(Generic[BatchT]):
         for records, discard_last in zip(one.part.records, discards, strict=True):
             before = KnownBefore(
                 in_quarantine=held,
-                in_table=round_.in_table(records),
+                in_table=round_.items.in_table(records),
+                are_new=round_.items.are_new,
                 errors_in_row=errors_in_row,
                 log_time=round_.known.log_time,
                 sealed=round_.known.sealed,
@@ -386,6 +375,6 @@ def _changes(
         for split, tally in tallies.items()
         if tally.read
     ]
-    if round_.fresh:
-        changes.append(TakeItems(connection.id, tuple(round_.fresh)))
+    if round_.items.fresh:
+        changes.append(TakeItems(connection.id, tuple(round_.items.fresh)))
     return tuple(changes)

@@ -21,6 +21,7 @@ from lakebed.feeds.event_windows import newest_time, window_counts
 from lakebed.feeds.land_records import records_in_table
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.feeds.pacing.left_out import last_of, left_out
+from lakebed.feeds.pacing.once_values import first_of_values
 from lakebed.landing.quarantine_table import quarantined_rows
 from lakebed.model.feeds.replays import origin_of
 from lakebed.model.feeds.verdicts import Verdict
@@ -46,6 +47,7 @@ class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
     where: which rows are kept; None: all.
     windows: how rows are counted by event time; None: they are not.
     drops_equal: whether records are left out that are equal to the one before.
+    once_column: whose values are let in once; "": none is.
     """
 
     on_error: Literal["quarantine", "skip", "fail"] = "quarantine"
@@ -55,6 +57,7 @@ class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
     where: Predicate | None = None
     windows: WindowRules | None = None
     drops_equal: bool = False
+    once_column: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +86,16 @@ class _Fates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Rows that are stored, with their event times, and how many the filter left out."""
+    """Rows that are stored, with their event times.
+
+    filtered: how many the filter left out.
+    known: how many had a value that is let in once, and was there.
+    """
 
     rows: pa.RecordBatch
     times: pa.Array
     filtered: int
+    known: int
 
 
 class DecodeRecords:
@@ -169,7 +177,7 @@ class DecodeRecords:
             decoded, self._rules.windows, log_time=known.log_time, sealed=known.sealed
         )
         fates = self._fates(records, judged, known)
-        rows = self._rows(decoded, fates.may_be_row)
+        rows = self._rows(decoded, fates.may_be_row, known)
         dropped = judged.dropped & ~fates.in_table & ~fates.bad
         dropped[fates.count :] = False
         made = MadeRows(
@@ -180,11 +188,12 @@ class DecodeRecords:
             if fates.count == records.count
             else records.batch[: fates.count].nbytes,
             filtered=rows.filtered + _count(fates.ignored),
-            deduplicated=_count(fates.in_table),
+            deduplicated=_count(fates.in_table) + rows.known,
             discarded=_count(dropped) + _count(fates.left_out),
             quarantined=_count(fates.bad),
             quarantine=self._quarantined(split, records.batch, decoded, judged, fates.kept_apart),
             errors_in_row=fates.errors_in_row,
+            dropped=decoded.dropped,
         )
         if self._rules.windows is not None:
             late = decoded.time.filter(
@@ -233,7 +242,9 @@ class DecodeRecords:
             errors_in_row=int(in_row[count - 1]) if count else known.errors_in_row,
         )
 
-    def _rows(self, decoded: Decoded, may_be_row: Mask) -> _Rows:
+    def _rows(
+        self, decoded: Decoded, may_be_row: Mask, known: KnownBefore[pa.RecordBatch]
+    ) -> _Rows:
         """Return the rows that the connection keeps."""
         rows = decoded.rows.append_column(_TIME, decoded.time)
         if not may_be_row.all():
@@ -241,10 +252,15 @@ class DecodeRecords:
         before = rows.num_rows
         if self._rules.where is not None:
             rows = kept(rows, self._rules.where)
+        filtered = before - rows.num_rows
+        if self._rules.once_column and known.are_new is not None:
+            first = first_of_values(rows.column(self._rules.once_column), known.are_new)
+            rows = rows if first.all() else rows.filter(pa.array(first))
         return _Rows(
             rows=rows.select(decoded.rows.schema.names).cast(decoded.rows.schema),
             times=rows.column(_TIME),
-            filtered=before - rows.num_rows,
+            filtered=filtered,
+            known=before - filtered - rows.num_rows,
         )
 
     def _quarantined(

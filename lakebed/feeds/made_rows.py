@@ -5,7 +5,7 @@ Services of feeds pass batches on and never look inside them; who makes rows doe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -41,6 +41,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     newest: the greatest event time of the rows; None: they have none.
     windows: how many rows lie in each window of event time, where the connection has windows.
     last: a digest of the last of the records, where equal ones in a row are left out.
+    dropped: how many records are without a value that its column cannot hold, by its path.
     """
 
     rows: BatchT | None
@@ -59,6 +60,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     newest: Micros | None = None
     windows: tuple[WindowCount, ...] = ()
     last: bytes = b""
+    dropped: Mapping[str, int] = {}
 
 
 class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
@@ -74,6 +76,8 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     keep: the share of records that is kept, chosen by their positions.
     discard_last: how many of the last records are left out.
     last: a digest of the record before these; empty: it is not known.
+    are_new: says which of some values, by their items, are not known yet, where each is let in
+        once.
     """
 
     in_quarantine: Sequence[BatchT] = ()
@@ -84,6 +88,7 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     keep: float = 1.0
     discard_last: int = 0
     last: bytes = b""
+    are_new: Callable[[Sequence[bytes]], Sequence[bool]] | None = None
 
 
 class MakeRows(Protocol[BatchT]):

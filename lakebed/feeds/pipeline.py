@@ -34,6 +34,7 @@ from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pacing.flush import Flush
 from lakebed.feeds.pacing.held_bytes import HeldBytes
+from lakebed.feeds.pacing.spilling import SpillingSource
 from lakebed.feeds.rotation import RotationLimits, Waiting, minute_of, reason_to_commit
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.positions import Position
@@ -119,6 +120,7 @@ class Pipeline(Generic[BatchT]):
         self.table = table
         self.connection = connection
         self._source = source
+        self._spilling = source if isinstance(source, SpillingSource) else None
         self._rounds = rounds
         self._clock = clock
         rules = rules or PipelineRules()
@@ -174,7 +176,13 @@ class Pipeline(Generic[BatchT]):
             self._own()
             has_read = self._read()
             now, behind = self._clock.monotonic(), self.figures()[1]
-            self.flow.look(now, behind=behind, is_caught_up=self._caught_up)
+            spilling = self._spilling
+            is_full = spilling is not None and spilling.is_full
+            self.flow.look(now, behind=behind, is_caught_up=self._caught_up, is_full=is_full)
+            if spilling is not None:
+                spilling.forget_closed()
+                if self.flow.congestion.spills:
+                    spilling.read_ahead()
         waiting = self._waiting()
         is_wanted = is_draining or self._flush.is_wanted or self._held.is_to_commit(self)
         now, wall = self._clock.monotonic(), self._clock.now()
@@ -184,6 +192,11 @@ class Pipeline(Generic[BatchT]):
         if is_due or reason_to_commit(self._limits, waiting, now=now, wall=wall):
             return Turn(has_read, self._commit())
         return Turn(has_read, None)
+
+    def read_ahead(self) -> bool:
+        """Let records of the source wait on the disk between two turns that fail, where the policy
+        says so. Returns whether there were some."""
+        return self._spilling is not None and self._spilling.read_ahead()
 
     def rest(self) -> bool:
         """Wait a little if the policy's rate lets nothing be read now. Returns whether it did."""

@@ -16,11 +16,15 @@ from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
 from lakebed.model.names import Micros
+from lakebed.observe import events
 from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.feed_changes import RecordGap
 from lakebed.statestore.log_entries.window_changes import Advance
 
 BatchT = TypeVar("BatchT")
+
+PATHS_SHOWN = 20
+"""Of values that were left out, those that were it most often."""
 
 
 class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
@@ -101,6 +105,24 @@ def tallies_of(made: Sequence[MadeSplit[BatchT]], staged: StagedRows) -> dict[st
             )
         found[one.part.split] = tally
     return found
+
+
+def report_dropped(
+    table: str, connection: FeedConnection, made: Sequence[MadeSplit[BatchT]]
+) -> None:
+    """Say how many records are without a value that its column cannot hold, by its path."""
+    dropped = Counter[str]()
+    for rows in (rows for one in made for rows in one.rows):
+        dropped.update(rows.dropped)
+    if dropped:
+        shown = ", ".join(f"{path}: {count}" for path, count in dropped.most_common(PATHS_SHOWN))
+        events.emit(
+            events.FEED_VALUES_LEFT_OUT,
+            table=table,
+            connection=connection.id,
+            values_count=dropped.total(),
+            paths=shown,
+        )
 
 
 def recorded_gaps(

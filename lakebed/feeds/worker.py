@@ -238,13 +238,14 @@ class FeedWorker(Generic[BatchT]):
 
     def _turn(self, work: _Work[BatchT]) -> bool:
         """Take a turn of one pipeline. Whatever it meets harms no other."""
-        if self._clock.monotonic() < work.again:
-            return False
-        if work.failure is not None:
+        self._begun = self._clock.monotonic()
+        waits = self._begun < work.again
+        if work.failure is not None and not waits:
             self._report(work, work.failure)
             return False
-        self._begun = self._clock.monotonic()
         try:
+            if waits:
+                return work.pipeline is not None and work.pipeline.read_ahead()
             if work.pipeline is None:
                 work.pipeline = work.wanted.open()
                 work.pipeline.flush(work.flush)
@@ -253,8 +254,7 @@ class FeedWorker(Generic[BatchT]):
             self._met(work, error)
             return False
         self._note(work, turn)
-        has_done = turn.has_read or turn.committed is not None
-        if has_done:
+        if has_done := turn.has_read or turn.committed is not None:
             work.load.was_busy(self._clock.monotonic() - self._begun)
         return has_done
 

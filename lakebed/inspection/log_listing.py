@@ -22,6 +22,7 @@ from lakebed.statestore.log_entries.feed_changes import (
     Define,
     ForgetConnection,
     ForgetItems,
+    ForgetOldItems,
     RecordGap,
     TakeItems,
 )
@@ -194,6 +195,8 @@ def _feed_change_text(change: FeedChange) -> str:
             return f"take {_counted(len(change.items), 'item')} for {change.connection}"
         case ForgetItems():
             return f"forget items below entry {change.below}"
+        case ForgetOldItems():
+            return f"forget items of {change.connection} older than {change.seconds:,} s"
         case RecordGap():
             name = f"{change.connection}/{change.source_split}"
             return f"gap in {name}: {one_line(change.reason)}"

@@ -60,6 +60,8 @@ FEED_MEASURED = "feed_measured"
 FEED_LAGGING = "feed_lagging"
 FEED_RETRIED = "feed_retried"
 FEED_GAP_RECORDED = "feed_gap_recorded"
+FEED_VALUES_LEFT_OUT = "feed_values_left_out"
+FEED_SPILL_DROPPED = "feed_spill_dropped"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
 PUSH_REFUSED = "push_refused"
@@ -122,6 +124,9 @@ MEANINGS = {
     FEED_LAGGING: "a connection has been behind its source for longer than its policy allows",
     FEED_RETRIED: "a feed met what may pass; it waits, and tries again; others go on",
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
+    FEED_VALUES_LEFT_OUT: "values that their columns cannot hold were left out; their records are"
+    " rows",
+    FEED_SPILL_DROPPED: "a feed dropped records that waited on the disk; they are read again",
     FEED_DROPPED: "a worker ended and dropped what it had read of a feed; it is read again",
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",
     PUSH_REFUSED: "a receiver could not land what a sender pushed; the sender is to repeat it",

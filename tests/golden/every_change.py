@@ -25,6 +25,7 @@ from lakebed.statestore.log_entries.feed_changes import (
     Define,
     ForgetConnection,
     ForgetItems,
+    ForgetOldItems,
     RecordGap,
     TakeItems,
 )
@@ -131,6 +132,7 @@ CHANGES: tuple[Change, ...] = (
         *(ConnectionId("feed"), "orders/0", encode_position(Position(5, 7)), "bob", "it is gone"),
     ),
     BeginAgain(),
+    ForgetOldItems(ConnectionId("feed"), 14_400),
 )
 
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.decoders import resources_of
-from lakebed.bootstrap.feeds.policies import check_policy, verdicts_of
+from lakebed.bootstrap.feeds.policies import check_policy, once_column, verdicts_of
 from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
+from lakebed.bootstrap.feeds.spools import spilling_as
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import (
@@ -40,6 +41,7 @@ from lakebed.feeds.known_definitions import (
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
+from lakebed.feeds.pacing.once_values import VALUES_MAX
 from lakebed.feeds.pipeline import Pipeline, PipelineRules
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.reading.read_once import SharedSources
@@ -264,11 +266,12 @@ def pipeline_from(
         clock=app.clock,
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
         errors_fraction_max=policy.errors_fraction_max,
+        once_seconds=policy.once_seconds if policy.dedupe == "window" else None,
     )
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=to_table,
-        source=source,
+        source=spilling_as(app, policy, source, table, to_table),
         rounds=rounds,
         clock=app.clock,
         rules=PipelineRules(
@@ -326,6 +329,7 @@ def decoding_of(
         where=_where_of(connection, schema, at),
         windows=_windows_of(definition, settings, at),
         drops_equal=policy.dedupe == "adjacent",
+        once_column=once_column(policy, settings, columns, schema, at=at),
     )
     return DecodeRecords(FeedConnection(id_, definition.version), schema, decoder, rules)
 
@@ -375,9 +379,10 @@ def _where_of(connection: DefinedConnection, schema: Schema, at: str) -> Predica
 
 
 def _limits(said: Feed | Policy) -> RotationLimits:
+    is_once = isinstance(said, Policy) and said.dedupe == "window"
     return RotationLimits(
         size=said.rotate_bytes,
-        records=said.rotate_records,
+        records=min(said.rotate_records, VALUES_MAX) if is_once else said.rotate_records,
         seconds=said.rotate_seconds,
         idle_seconds=said.rotate_idle_seconds,
         at_minutes=isinstance(said, Policy) and said.rotate_at_minutes,

@@ -1,30 +1,73 @@
-"""What policies ask for, held against what a table and this release can do."""
+"""What policies ask for, held against what a table can do."""
 
 from __future__ import annotations
 
+from lakebed.config.decoders import ColumnsOf, DecoderSettings, path_of
 from lakebed.config.policies import Contract, Policy
-from lakebed.config.policy_definitions import refuse_unbuilt
-from lakebed.errors import InvalidError
+from lakebed.decoding.wanted import wanted_of
+from lakebed.errors import InvalidError, did_you_mean
+from lakebed.feeds.pacing.known_items import check_once
 from lakebed.model.feeds.verdicts import Verdict
+from lakebed.model.schema import Schema
+from lakebed.model.types import ListOf, MapOf, StructOf
 from lakebed.statestore.open_table import OpenTable
 
 
 def check_policy(policy: Policy, table: OpenTable, *, at: str) -> None:
-    """Refuse what a connection's policy asks for, and its table or this release cannot do.
+    """Refuse what a connection's policy asks for, and its table cannot do.
 
     Raises:
         InvalidError: it asks for that.
     """
-    refuse_unbuilt(policy, at=at)
+    with table.head.reading() as state:
+        processing, settings = state.processing(), state.settings()
+    if policy.dedupe == "window":
+        check_once(policy.once_seconds, settings.job_id_seconds_min, at=at)
     if policy.dedupe != "key":
         return
-    with table.head.reading() as state:
-        processing = state.processing()
     if processing is None or processing.latest is None:
         hint = "create the table with `latest` in its processing"
         raise InvalidError(
             "rows of one key are known only where the table keeps the latest", at=at, hint=hint
         )
+
+
+def once_column(
+    policy: Policy, settings: DecoderSettings, columns: ColumnsOf, schema: Schema, *, at: str
+) -> str:
+    """Return the column that has the values of which a policy lets each in once; "": none. at: of
+    the connection, for messages.
+
+    Raises:
+        InvalidError: no column has these values, or their type has no equals.
+    """
+    if policy.dedupe != "window":
+        return ""
+    path = path_of(policy.dedupe_field, at=f"{at}.policy")
+    wanted = wanted_of(settings, columns, schema, at=at)
+    fields = {
+        (column.field.name,) if column.value is None else wanted.values[column.value].path: column
+        for column in reversed(wanted.columns)
+    }
+    if path not in fields:
+        known = [".".join(one) for one in fields]
+        hint = did_you_mean(policy.dedupe_field, known, what="path")
+        raise InvalidError(
+            "no column has the values that are let in once",
+            at=f"{at}.policy",
+            dedupe_field=policy.dedupe_field,
+            hint=hint,
+        )
+    field = fields[path].field
+    if isinstance(field.type, ListOf | MapOf | StructOf):
+        hint = "name a field with one value, such as an id"
+        raise InvalidError(
+            "lists, maps and structs are not compared",
+            at=f"{at}.policy",
+            dedupe_field=policy.dedupe_field,
+            hint=hint,
+        )
+    return field.name
 
 
 def verdicts_of(policy: Policy, contract: Contract) -> frozenset[Verdict]:

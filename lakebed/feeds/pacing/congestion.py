@@ -81,6 +81,12 @@ class Congestion:
         return None if self._rung is None else self._rules.rungs[self._rung]
 
     @property
+    def spills(self) -> bool:
+        """Whether records wait on the disk."""
+        done = () if self._rung is None else self._rules.rungs[: self._rung + 1]
+        return "spill" in done
+
+    @property
     def relief(self) -> Relief:
         """What the next round leaves out."""
         done = () if self._rung is None else self._rules.rungs[: self._rung + 1]
@@ -89,11 +95,19 @@ class Congestion:
             self._rules.discard_fraction if "discard" in done else 0.0,
         )
 
-    def see(self, now: float, *, behind: int, taken: int, is_caught_up: bool) -> None:
+    def see(
+        self,
+        now: float,
+        *,
+        behind: int,
+        taken: int,
+        is_caught_up: bool,
+        is_full: bool = False,
+    ) -> None:
         """Note what a turn saw.
 
         behind: records that the source has beyond those that were read. taken: all that were read
-        so far.
+        so far. is_full: whether no more may wait on the disk.
         """
         look = _Look(now, behind, taken)
         if is_caught_up or self._is_almost_read(look):
@@ -107,7 +121,7 @@ class Congestion:
         if self._rung is None:
             self._begin(look)
         else:
-            self._go_on(look)
+            self._go_on(look, is_full=is_full)
 
     def _is_almost_read(self, look: _Look) -> bool:
         """Whether less is left than was taken in a second: of a source that never ends, no look
@@ -122,11 +136,13 @@ class Congestion:
         if look.at - oldest.at >= CONGESTED_SECONDS and look.behind > oldest.behind:
             self._rung, self._tried, self._kept = 0, look, look
 
-    def _go_on(self, look: _Look) -> None:
+    def _go_on(self, look: _Look, *, is_full: bool) -> None:
         assert self._rung is not None
         assert self._tried is not None
-        if look.at - self._tried.at >= NEXT_SECONDS:
-            if look.behind > self._tried.behind and self._rung + 1 < len(self._rules.rungs):
+        is_full = is_full and self.rung == "spill"
+        if is_full or look.at - self._tried.at >= NEXT_SECONDS:
+            grows = look.behind > self._tried.behind
+            if (is_full or grows) and self._rung + 1 < len(self._rules.rungs):
                 self._rung += 1
                 self._kept = look
             self._tried = look

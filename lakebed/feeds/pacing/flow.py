@@ -67,9 +67,11 @@ class Flow:
             return Relief(relief.keep)
         return relief
 
-    def look(self, now: float, *, behind: int, is_caught_up: bool) -> None:
-        """Note how far the source is ahead."""
-        self.congestion.see(now, behind=behind, taken=self._taken, is_caught_up=is_caught_up)
+    def look(self, now: float, *, behind: int, is_caught_up: bool, is_full: bool = False) -> None:
+        """Note how far the source is ahead, and whether no more may wait on the disk."""
+        self.congestion.see(
+            now, behind=behind, taken=self._taken, is_caught_up=is_caught_up, is_full=is_full
+        )
 
     def look_at_lag(self, now: float, splits: Collection[OpenSplit[Any]]) -> None:
         """Look how long records wait, and say once an episode that it is for too long.

@@ -24,6 +24,7 @@ from lakebed.statestore.log_entries.feed_changes import (
     Define,
     ForgetConnection,
     ForgetItems,
+    ForgetOldItems,
     RecordGap,
     TakeItems,
 )
@@ -51,6 +52,7 @@ _FORMATS: dict[type, int] = {
     Count: FEED_FORMAT,
     TakeItems: FEED_FORMAT,
     ForgetItems: FEED_FORMAT,
+    ForgetOldItems: FEED_FORMAT,
     RecordGap: FEED_FORMAT,
     ForgetConnection: FEED_FORMAT,
     Advance: FEED_FORMAT,

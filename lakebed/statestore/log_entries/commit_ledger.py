@@ -14,6 +14,7 @@ from lakebed.statestore.log_entries.feed_changes import (
     Define,
     ForgetConnection,
     ForgetItems,
+    ForgetOldItems,
     RecordGap,
     TakeItems,
 )
@@ -25,6 +26,7 @@ FeedChange = (
     | Count
     | TakeItems
     | ForgetItems
+    | ForgetOldItems
     | RecordGap
     | ForgetConnection
     | Advance

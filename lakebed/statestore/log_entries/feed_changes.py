@@ -16,7 +16,13 @@ from lakebed.feed_errors import DefinitionMovedError, ItemsTakenError
 from lakebed.model.feeds.positions import connection_id, position_name
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import check_splits
-from lakebed.model.names import ITEM_BYTES, ConnectionId, TransactionNumber
+from lakebed.model.names import (
+    ITEM_BYTES,
+    MICROS_PER_SECOND,
+    ConnectionId,
+    Micros,
+    TransactionNumber,
+)
 from lakebed.statestore.table_state.feed_records import (
     Connection,
     Gap,
@@ -25,8 +31,10 @@ from lakebed.statestore.table_state.feed_records import (
     connections,
     forget_connection,
     forget_items,
+    forget_old_items,
     forget_taken,
     has_room_for,
+    number_before,
     put_connection,
     put_errors_in_row,
     put_gap,
@@ -46,6 +54,7 @@ FEED_FORMAT = 5
 ITEMS_MAX = 2_000_000
 """That a state remembers of a connection, 60 MB: beyond it new ones wait until old ones are
 forgotten."""
+ONCE_SECONDS_MIN = 60
 REASON_BYTES_MAX = 1_000
 
 
@@ -155,6 +164,27 @@ class ForgetItems(msgspec.Struct, frozen=True, array_like=True, tag="forget_item
 
     def apply(self, state: TableState, moment: Moment) -> None:
         forget_items(state, self.below)
+
+
+class ForgetOldItems(msgspec.Struct, frozen=True, array_like=True, tag="forget_old_items"):
+    """Items of a connection that were taken some time ago may come again, and are forgotten.
+
+    seconds: of log time, at the least, and at the most a minute more.
+    """
+
+    connection: ConnectionId
+    seconds: int
+
+    def check(self, state: TableState) -> None:
+        known_connection(state, self.connection)
+        if self.seconds < ONCE_SECONDS_MIN:
+            raise InvalidError("items are known for a minute at the least", seconds=self.seconds)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        known = connection_of(state, self.connection)
+        if known is not None:
+            at = Micros(moment.at - self.seconds * MICROS_PER_SECOND)
+            forget_old_items(state, known, number_before(state, at))
 
 
 class RecordGap(msgspec.Struct, frozen=True, array_like=True, tag="gap"):

@@ -31,6 +31,7 @@ from lakebed.statestore.log_entries.feed_changes import (
     Define,
     ForgetConnection,
     ForgetItems,
+    ForgetOldItems,
     RecordGap,
     TakeItems,
 )
@@ -94,6 +95,7 @@ Change = (
     | Count
     | TakeItems
     | ForgetItems
+    | ForgetOldItems
     | RecordGap
     | ForgetConnection
     | Advance

@@ -14,7 +14,7 @@ import msgspec
 from lakebed.model.feeds.positions import Position, decode_position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ITEM_BYTES, ConnectionId, Micros, TransactionNumber
-from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, TableState
 from lakebed.statestore.table_state.time_records import OWN_NAMES
 
 HOUR = 3_600_000_000
@@ -185,6 +185,20 @@ def has_items_below(state: TableState, number: int) -> bool:
     return bool(state.connection.execute(query, (number,)).fetchone()[0])
 
 
+def number_before(state: TableState, at: Micros) -> int:
+    """Return the greatest number whose entry was surely written before a log time: at the latest a
+    minute after it was. Of entries in one minute only the first one's time is known."""
+    query = "SELECT min(number) FROM entry_times WHERE at > ?"
+    (first,) = state.connection.execute(query, (at - ENTRY_TIME_SPACING,)).fetchone()
+    return int(state.head().number if first is None else first - 1)
+
+
+def has_items_upto(state: TableState, connection: Connection, number: int) -> bool:
+    """Whether items of a connection are remembered that entries up to a number took."""
+    query = "SELECT EXISTS(SELECT 1 FROM items WHERE connection = ? AND number <= ?)"
+    return bool(state.connection.execute(query, (connection.key, number)).fetchone()[0])
+
+
 def errors_in_row(state: TableState, connection: Connection, source_split: str) -> int:
     """Return of how many last records of a source split no row could be made."""
     state.prove_once("errors_in_row")
@@ -269,6 +283,11 @@ def put_items(
 def forget_items(state: TableState, below: int) -> None:
     """Forget the items that entries below a number took."""
     state.write("DELETE FROM items WHERE number < ?", (below,))
+
+
+def forget_old_items(state: TableState, connection: Connection, upto: int) -> None:
+    """Forget the items of a connection that entries up to a number took."""
+    state.write("DELETE FROM items WHERE connection = ? AND number <= ?", (connection.key, upto))
 
 
 def put_gap(state: TableState, connection: Connection, gap: Gap) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from lakebed.model.feeds.positions import decode_position
 from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
-from lakebed.model.names import TransactionNumber
+from lakebed.model.names import Micros, TransactionNumber
 from lakebed.statestore.log_entries.feed_changes import Count, RecordGap
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.table_state.state import Moment
@@ -21,7 +21,7 @@ from tests.simulation.violation import FED_LEDGER, FED_OWNERS, FED_TILES, FED_VE
 
 class Taken(msgspec.Struct, frozen=True):
     """A range of a source split that an entry took, or passed over. left_out: how many of its
-    records a policy left out."""
+    records a policy left out. at: log time of the entry."""
 
     number: TransactionNumber
     split: str
@@ -30,6 +30,7 @@ class Taken(msgspec.Struct, frozen=True):
     is_gap: bool
     left_out: int = 0
     read: int = 0
+    at: Micros = Micros(0)
 
 
 class FedAuditor(Auditor):
@@ -83,7 +84,7 @@ class FedAuditor(Auditor):
         tally = tallies.get(split, Tally())
         left_out = tally.sampled_out + tally.discarded
         self.taken.append(
-            Taken(moment.number, split, begin, end, split in gaps, left_out, tally.read)
+            Taken(moment.number, split, begin, end, split in gaps, left_out, tally.read, moment.at)
         )
         if split not in gaps and tally.read != self.records_in(split, begin, end):
             story = f"entry {moment.number} counts {tally.read} records of {begin}-{end}"

@@ -80,6 +80,8 @@ class FedWorld(World):
     may_use_parquet = False
     pipeline = Pipeline
     source_type = ModelSource
+    rows_type = ModelRows
+    once_seconds: int | None = None
 
     def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
         self._pipelines: dict[Machine, Pipeline[list[Any]]] = {}
@@ -161,7 +163,8 @@ class FedWorld(World):
         stage = StageRows[Any](files=machine.files)
         rounds = CommitRound(
             stage=stage,
-            make_rows=ModelRows(CONNECTION, self.rng, width=self.width),
+            make_rows=self.rows_type(CONNECTION, self.rng, width=self.width),
+            once_seconds=self.once_seconds,
             clock=machine.clock,
             quarantine=Quarantine(
                 stage=stage,
@@ -179,11 +182,15 @@ class FedWorld(World):
                 limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
                 records_gaps=True,
             ),
-            splits=OwnsAs(owner),
+            splits=OwnsAs(owner) if is_calm else self.owned_as(owner),
         )
-        if not is_calm and source is None:
+        if not is_calm and source is None and self.once_seconds is None:
             made.flow.congestion = ByChance(self.rng)
         return made
+
+    def owned_as(self, owner: int) -> OwnsAs:
+        """Return what a worker believes to own."""
+        return OwnsAs(owner)
 
     def forget_pipeline(self, machine: Machine, *, to_newest: bool = False) -> None:
         """Let a machine begin as a new owner with its next turn. to_newest: by the definition of

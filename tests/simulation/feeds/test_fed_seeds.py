@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.feeds.fed_world import FedWorld
+from tests.simulation.feeds.once_world import OnceWorld
 from tests.simulation.feeds.pushed_world import PushedWorld
 from tests.simulation.feeds.routed_world import RoutedWorld
 from tests.simulation.tally import Tally
@@ -25,6 +26,15 @@ def test_every_promise_of_feeds_is_kept_under_faults(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:
     stories = [story_of(seed, tmp_path, tally, FedWorld) for seed in seeds]
+    fail_with([story for story in stories if story], seeds)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seeds", CASES[::PUSHED_EVERY], ids=lambda s: f"{s[0]}-{s[-1]}")
+def test_a_value_is_let_in_once_under_faults(
+    seeds: Sequence[int], tmp_path: Path, tally: Tally
+) -> None:
+    stories = [story_of(seed, tmp_path, tally, OnceWorld) for seed in seeds]
     fail_with([story for story in stories if story], seeds)
 
 

@@ -9,12 +9,13 @@ import pytest
 from lakebed.errors import LakebedError
 from tests.simulation import violation
 from tests.simulation.feeds.fed_twins import FED_TWINS, FedTwin
+from tests.simulation.feeds.once_world import ONCE_TWINS
 from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.feeds.routed_twins import ROUTED_TWINS
 from tests.simulation.violation import Violation
 
 SEEDS_MAX = 300
-TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS
+TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS
 
 
 def caught(twin: FedTwin, seed: int, scratch: Path) -> str | None:

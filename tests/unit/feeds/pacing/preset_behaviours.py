@@ -18,6 +18,7 @@ from lakebed.errors import LakebedError
 from lakebed.feed_errors import PositionGoneError
 from lakebed.feeds.committed import SplitAt
 from lakebed.feeds.owned_splits import MISSED_SECONDS, LeasedSplits
+from lakebed.feeds.pacing.spilling import SpillingSource
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.restarts import Restarts
 from lakebed.feeds.rotation import MINUTE_MICROS, Waiting, reason_to_commit
@@ -284,6 +285,12 @@ def a_rate(make: Make) -> str:
     pace = make().pipeline().flow.pace
     pace.read(1_000_000)
     return "all" if pace.may_read(pace._at) else "bounded"
+
+
+def a_spool(make: Make) -> str:
+    """How much may wait on the disk."""
+    source = make().pipeline()._source
+    return f"{source._bytes_max >> 20:,} MiB" if isinstance(source, SpillingSource) else "none"
 
 
 def a_late_row(make: Make) -> str:

@@ -136,10 +136,3 @@ def test_by_key_is_of_tables_that_keep_the_latest(tmp_path: Path, orders: Orders
     )
     orders.run(by_key)
     assert [(row["id"], row["fare"]) for row in orders.rows()] == [(2, 2.0)]
-
-
-def test_by_window_is_refused_with_what_there_is(orders: Orders) -> None:
-    orders.write(row(1))
-    with pytest.raises(InvalidError, match="not in this release") as raised:
-        orders.run('policy = "w"\n[policy.w]\ndedupe = "window"\ndedupe_field = "id"\n')
-    assert raised.value.hint == "use none, adjacent or key"

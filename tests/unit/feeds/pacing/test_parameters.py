@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from lakebed.errors import InvalidError
 from lakebed.feed_errors import (
     FeedLaggingError,
     RecordRefusedError,
     TooManyBadError,
 )
 from lakebed.feeds.run_feeds import RunningFeed, run_feeds
+from lakebed.observe import events
 from tests.unit.feeds.pacing.fed_under_policy import Making
 
 
@@ -101,9 +103,19 @@ def test_what_a_schema_says_of_records_that_do_not_fit(
     assert (keeping.rows(), keeping.tally().quarantined) == (4, 1)
 
 
-def test_to_leave_out_a_value_that_does_not_fit_is_refused(fed: Making) -> None:
-    with pytest.raises(InvalidError, match="schema_type"):
-        fed("own", '[policy.own]\nschema = { type = "discard_field" }')
+def test_a_value_that_does_not_fit_is_left_out_and_said_by_its_path(
+    fed: Making, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = fed("own", '[policy.own]\nschema = { type = "discard_field" }')
+    bad = {2: b'{"id": 2, "fare": "much"}', 3: b'{"id": "three"}', 4: b'{"id": 4, "fare": []}'}
+    one.source.bad = lambda n: bad.get(n, b"")
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        one.take(6)
+    tally = one.tally()
+    assert (tally.stored, tally.quarantined) == (5, 1), "a key is needed, a fare is not"
+    said = [r for r in caplog.records if getattr(r, "event", "") == events.FEED_VALUES_LEFT_OUT]
+    assert [(r.facts["values_count"], r.facts["paths"]) for r in said] == [(2, "fare: 2")]
+    assert "much" not in caplog.text
 
 
 def test_nothing_is_discarded_by_the_ledger_of_an_hour_that_may_be_over(fed: Making) -> None:

@@ -18,14 +18,14 @@ from lakebed.feed_errors import (
     WorkerLostError,
 )
 from lakebed.feeds.owned_splits import MISSED_SECONDS, LeasedSplits
+from lakebed.feeds.pacing.spilling import SpillingSource
 from lakebed.feeds.restarts import Restarts
 from lakebed.model.feeds.positions import connection_id
 from lakebed.observe import events
 from lakebed.ports.leases import WorkerId
 from tests.unit.feeds.pacing.fed_under_policy import BY_POSITION, SCHEMA, TEXT, Fed, Making
 
-ALL = ("Basic", "Monitored", "FaultTolerant", "Discard", "Throttle", "Elastic", "Strict")
-"""But for Spill, which is refused."""
+ALL = tuple(PRESETS)
 
 
 def lost_owner(one: Fed) -> bool:
@@ -185,22 +185,36 @@ def test_a_source_that_is_too_fast(policy: str, fed: Making) -> None:
     assert one.rows() == tally.read - left_out, "what is left out is counted, and all else is there"
 
 
+@pytest.mark.parametrize("policy", ALL)
+def test_a_source_that_is_too_fast_for_the_disk_in_between(policy: str, fed: Making) -> None:
+    """Of what was read, only Spill keeps more than a round, and not in memory."""
+    one = fed(policy)
+    most = 0
+    for _ in range(100):
+        one.source.there += 150
+        one.pipeline.turn()
+        one.clock.advance(1)
+        source = one.pipeline._source
+        most = max(most, source.size if isinstance(source, SpillingSource) else 0)
+    assert (most > 0) == (policy == "Spill")
+    assert one.pipeline.figures()[2] < 1_000_000
+    for _ in range(150):
+        one.pipeline.turn()
+        one.clock.advance(1)
+    one.pipeline.turn(is_draining=True)
+    tally = one.tally()
+    assert one.rows() == tally.stored
+    assert tally.read == 15_000
+
+
 def test_every_lake_has_these() -> None:
-    assert sorted(PRESETS) == sorted([*ALL, "Spill"])
+    assert len(PRESETS) == 8
 
 
-def test_a_spool_is_refused_and_so_is_what_else_is_not_there(tmp_path: Path, fed: Making) -> None:
-    with pytest.raises(InvalidError, match="not in this release"):
-        fed("Spill")
+def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
     with lakebed.connect(tmp_path / "lake", create=True) as lake:
         lake.create_table("web", SCHEMA)
         definitions = lakebed.FeedDefinitions(lake)
-        text = TEXT.format(policy="Spill", more="")
-        with pytest.raises(InvalidError, match="not in this release"):
-            definitions.apply(text)
-        own = '[policy.own]\ndedupe = "window"\ndedupe_field = "id"'
-        with pytest.raises(InvalidError, match="not in this release"):
-            definitions.apply(TEXT.format(policy="own", more=own))
         by_key = '[policy.own]\ndedupe = "key"'
         with pytest.raises(InvalidError, match="keeps the latest"):
             definitions.apply(TEXT.format(policy="own", more=by_key))

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from lakebed.config.policies import PRESETS, Policy
-from lakebed.errors import InvalidError
 from tests.unit.feeds.pacing import preset_behaviours as seen
 from tests.unit.feeds.pacing.preset_behaviours import Bench, Make
 
@@ -35,6 +34,7 @@ FAULT_TOLERANT: dict[Behaviour, str] = {
     seen.an_equal_record: "2 read, 2 stored",
     seen.rounds: "size records age idle: 64 MiB, 1,000,000, 10 s, 1 s",
     seen.a_rate: "all",
+    seen.a_spool: "none",
 }
 DIFFERS: dict[str, dict[Behaviour, str]] = {
     "Basic": {
@@ -50,6 +50,7 @@ DIFFERS: dict[str, dict[Behaviour, str]] = {
         seen.a_lag: "event at 60 s",
     },
     "FaultTolerant": {},
+    "Spill": {seen.congestion: "spill, backpressure", seen.a_spool: "2,048 MiB"},
     "Discard": {seen.congestion: "discard, backpressure, discards 0.1"},
     "Throttle": {seen.congestion: "throttle, backpressure, keeps 0.01"},
     "Elastic": {
@@ -75,7 +76,8 @@ SHOWN_BY: dict[str, tuple[Behaviour, tuple[object, ...]]] = {
     "restart_seconds_min": (seen.failures_of_a_source, (2.0,)),
     "restart_seconds_max": (seen.failures_of_a_source, (30.0,)),
     "statistics_seconds": (seen.statistics, (7.0,)),
-    "on_congestion": (seen.congestion, (["throttle"], ["discard"], ["elastic"])),
+    "on_congestion": (seen.congestion, (["throttle"], ["discard"], ["elastic"], ["spill"])),
+    "spill_bytes": (seen.a_spool, (1 << 30,)),
     "discard_fraction": (seen.congestion, (0.2,)),
     "throttle_floor": (seen.congestion, (0.02,)),
     "workers_min": (seen.workers, (2,)),
@@ -84,7 +86,10 @@ SHOWN_BY: dict[str, tuple[Behaviour, tuple[object, ...]]] = {
     "on_lag": (seen.a_lag, ("alarm", "elastic", "fail")),
     "gap": (seen.a_gap, ("fail", "record")),
     "schema_column": (seen.an_unknown_field, ("freeze", "discard_field", "discard_record")),
-    "schema_type": (seen.a_value_that_does_not_fit, ("freeze", "discard_record", "quarantine")),
+    "schema_type": (
+        seen.a_value_that_does_not_fit,
+        ("freeze", "discard_field", "discard_record", "quarantine"),
+    ),
     "late": (seen.a_late_row, ("accept", "divert", "drop")),
     "nulls": (seen.no_value, ("write", "ignore", "fail")),
     "errors_fraction_max": (seen.many_bad_records_of_an_hour, (0.5,)),
@@ -98,9 +103,9 @@ SHOWN_BY: dict[str, tuple[Behaviour, tuple[object, ...]]] = {
 }
 """By which behaviour a parameter is seen, and other values of it."""
 ONE_VALUE = {"schema_table"}
-NOT_BUILT = {"spill_bytes", "dedupe_field", "once_seconds"}
-SEEN_IN_OTHER_TESTS = {"idle_seconds"}
-"""In `test_event_windows.py`: of event time, which has rules of its own."""
+SEEN_IN_OTHER_TESTS = {"idle_seconds", "dedupe_field", "once_seconds"}
+"""In `test_event_windows.py`: of event time, which has rules of its own. In `test_once_values.py`,
+on a clock of its own."""
 
 
 def maker(folder: Path, preset: str, **own: object) -> Make:
@@ -125,11 +130,11 @@ def test_a_preset_does_what_its_page_says(
 
 @pytest.mark.parametrize("parameter", sorted({p for of in PRESETS.values() for p in of}))
 def test_a_default_that_is_changed_is_seen(parameter: str, tmp_path: Path) -> None:
-    if parameter in ONE_VALUE | NOT_BUILT:
+    if parameter in ONE_VALUE:
         return
     behaviour, values = SHOWN_BY[parameter]
     for preset, parameters in PRESETS.items():
-        if preset == "Spill" or parameter not in parameters:
+        if parameter not in parameters:
             continue
         expected = DIFFERS[preset].get(behaviour, FAULT_TOLERANT[behaviour])
         default = parameters[parameter]
@@ -140,9 +145,10 @@ def test_a_default_that_is_changed_is_seen(parameter: str, tmp_path: Path) -> No
                 assert found != expected, (preset, parameter, value)
 
 
-@pytest.mark.parametrize("parameter", [p for p in SHOWN_BY if p not in NOT_BUILT])
+@pytest.mark.parametrize("parameter", SHOWN_BY)
 def test_a_default_of_all_that_is_changed_is_seen(parameter: str, tmp_path: Path) -> None:
     needs: dict[str, dict[str, object]] = {
+        "spill_bytes": {"on_congestion": ["spill"]},
         "discard_fraction": {"on_congestion": ["discard"]},
         "throttle_floor": {"on_congestion": ["throttle"]},
         "workers_min": {"on_congestion": ["elastic"]},
@@ -161,12 +167,6 @@ def test_a_default_of_all_that_is_changed_is_seen(parameter: str, tmp_path: Path
 
 
 def test_each_parameter_is_seen_or_said_to_be_missing() -> None:
-    known = SHOWN_BY.keys() | ONE_VALUE | NOT_BUILT | SEEN_IN_OTHER_TESTS
+    known = SHOWN_BY.keys() | ONE_VALUE | SEEN_IN_OTHER_TESTS
     assert known == set(Policy.__struct_fields__)
-    assert DIFFERS.keys() | {"Spill"} == PRESETS.keys()
-
-
-def test_spilling_is_refused_and_so_no_default_of_it_is_seen(tmp_path: Path) -> None:
-    with pytest.raises(InvalidError, match="not in this release"):
-        maker(tmp_path, "Spill")().run()
-    assert PRESETS["Spill"] == {"on_congestion": ("spill", "backpressure"), "spill_bytes": 2 << 30}
+    assert DIFFERS.keys() == PRESETS.keys()
