@@ -10,11 +10,12 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.connections import ConnectionSettings
 from lakebed.config.custom_sources import CustomFeed, CustomSettings
 from lakebed.config.decoder_registries import RegistryOf
 from lakebed.config.decoders import DecoderSettings, TimeOf
 from lakebed.config.feed_sources import SOURCES, KafkaLogin
-from lakebed.config.feeds import ConnectionSettings, FeedSettings
+from lakebed.config.feeds import FeedSettings
 from lakebed.config.policies import DEFAULT_POLICY, PRESETS, Policy
 from lakebed.config.routes import Route
 from lakebed.config.settings import allowed_of

@@ -11,7 +11,8 @@ from lakebed.bootstrap.feeds.definitions import (
     feed_lifecycle,
     flush_feed,
 )
-from lakebed.bootstrap.feeds.pipelines import definitions_in, refuse_defined, running_feeds
+from lakebed.bootstrap.feeds.file_definitions import definitions_in, refuse_defined
+from lakebed.bootstrap.feeds.pipelines import running_feeds
 from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
 from lakebed.bootstrap.feeds.status import status_of_feeds

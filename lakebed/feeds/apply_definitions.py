@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from lakebed.config.connections import DefinedConnection
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import DefinedConnection, Feed, FeedFile, file_of
+from lakebed.config.feeds import Feed, FeedFile, file_of
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
 from lakebed.config.stored_definitions import definition_body

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from lakebed.config.feeds import DefinedConnection, Feed, FeedFile
+from lakebed.config.connections import DefinedConnection
+from lakebed.config.feeds import Feed, FeedFile
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_chain, policy_of
 from lakebed.config.stored_definitions import stored_file

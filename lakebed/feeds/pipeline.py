@@ -30,12 +30,12 @@ from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
 from lakebed.feeds.open_splits import OpenSplit, in_turn
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
-from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pacing.flush import Flush
 from lakebed.feeds.pacing.held_bytes import HeldBytes
+from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pacing.spilling import SpillingSource
-from lakebed.feeds.rotation import RotationLimits, Waiting, minute_of, reason_to_commit
+from lakebed.feeds.rotation import Waiting, minute_of, reason_to_commit
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.positions import Position
 from lakebed.observe import events
@@ -65,26 +65,6 @@ AGAIN = (
     FencedError,
 )
 """What refuses one round, and not the next."""
-
-
-class PipelineRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a connection works.
-
-    limits: of its rounds.
-    records_gaps: whether it goes on behind records that the source has no longer; else it stops.
-    idle_seconds: of a connection with event time: how long a source split says nothing until it
-        is idle; None: event time does not count.
-    records_per_second: that this process reads at the most; 0: all.
-    congestion: what is done while the source is too fast.
-    stops_when_lagging: whether it stops then.
-    """
-
-    limits: RotationLimits = RotationLimits()
-    records_gaps: bool = False
-    idle_seconds: float | None = None
-    records_per_second: int = 0
-    congestion: CongestionRules = CongestionRules()
-    stops_when_lagging: bool = False
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -15,17 +15,11 @@ from lakebed.bootstrap.feeds.policies import check_policy, once_column, verdicts
 from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.bootstrap.feeds.spools import spilling_as
+from lakebed.config.connections import DefinedConnection
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.feed_fields import at_of
-from lakebed.config.feeds import (
-    DefinedConnection,
-    Feed,
-    FeedFile,
-    landing_table_name,
-    quarantine_name,
-)
+from lakebed.config.feeds import Feed, landing_table_name, quarantine_name
 from lakebed.config.policies import Policy
-from lakebed.config.policy_definitions import policy_of
 from lakebed.decoding.routing import table_decoder
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
 from lakebed.feeds.commit_round import CommitRound
@@ -34,15 +28,14 @@ from lakebed.feeds.decode_records import DecodeRecords, RecordRules
 from lakebed.feeds.known_definitions import (
     ConnectionDefinition,
     FeedDefinition,
-    KnownDefinitions,
-    by_table,
     is_landed,
 )
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
 from lakebed.feeds.pacing.once_values import VALUES_MAX
-from lakebed.feeds.pipeline import Pipeline, PipelineRules
+from lakebed.feeds.pacing.pipeline_rules import PipelineRules
+from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.rotation import RotationLimits
@@ -63,61 +56,6 @@ from lakebed.statestore.open_table import OpenTable
 
 Share = Callable[[ConnectionId, Policy], OwnedSplits]
 """Gives what this process owns of a connection's source splits."""
-
-
-def definitions_in(
-    file: FeedFile,
-) -> tuple[list[FeedDefinition], list[ConnectionDefinition]]:
-    """Return what a file says, to be run as it stands there and without the registry.
-
-    Raises:
-        InvalidError: a connection names a feed or a policy that there is not.
-    """
-    feeds = {
-        name: FeedDefinition(
-            feed=feed,
-            id="",
-            version=feed.version,
-            policy=policy_of(feed.policy, file.policies, at=at_of("feed", name, "policy")),
-            wanted="running",
-            failed=None,
-        )
-        for name, feed in file.feeds.items()
-    }
-    connections = list[ConnectionDefinition]()
-    for name, connection in file.connections.items():
-        at = at_of("connection", name)
-        if connection.feed not in feeds:
-            hint = f"the file defines {', '.join(sorted(feeds)) or 'no feed'}"
-            raise InvalidError("no feed has this name", at=f"{at}.feed", hint=hint)
-        feed = feeds[connection.feed].feed
-        policy = policy_of(connection.policy or feed.policy, file.policies, at=f"{at}.policy")
-        connections += by_table(
-            ConnectionDefinition(
-                connection=connection,
-                feed=feed,
-                id="",
-                feed_id="",
-                version=feed.version,
-                policy=policy,
-                failed=None,
-            )
-        )
-    return list(feeds.values()), connections
-
-
-def refuse_defined(known: KnownDefinitions, file: FeedFile) -> None:
-    """Refuse to run from a file what the lake defines, too: the two have positions of their own, so
-    each record would be taken twice.
-
-    Raises:
-        InvalidError: the lake defines a feed or a connection of that name.
-    """
-    for kind, names in (("feed", file.feeds), ("connection", file.connections)):
-        for name in names:
-            if (kind, name) in known.entries:
-                hint = "run it without the file: `lakebed feed run`"
-                raise InvalidError(f"the lake defines this {kind}", at=at_of(kind, name), hint=hint)
 
 
 def running_feeds(

@@ -9,12 +9,8 @@ from lakebed.backends.web.bounded_server import BoundedServer
 from lakebed.backends.web.push_server import push_server
 from lakebed.backends.web.push_socket import push_socket
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import (
-    definitions_in,
-    landing_of,
-    refuse_defined,
-    segments_of,
-)
+from lakebed.bootstrap.feeds.file_definitions import definitions_in, refuse_defined
+from lakebed.bootstrap.feeds.pipelines import landing_of, segments_of
 from lakebed.bootstrap.feeds.pushed_feeds import landed_items, rules_of
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of

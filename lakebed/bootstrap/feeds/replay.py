@@ -8,12 +8,8 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import (
-    definitions_in,
-    pipeline_from,
-    quarantine_of,
-    target_of,
-)
+from lakebed.bootstrap.feeds.file_definitions import definitions_in
+from lakebed.bootstrap.feeds.pipelines import pipeline_from, quarantine_of, target_of
 from lakebed.config.feeds import feed_file, quarantine_name
 from lakebed.errors import InvalidError, LakebedError, TableMissingError, did_you_mean
 from lakebed.feeds.known_definitions import ConnectionDefinition, read_definitions

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import decoding_of, definitions_in, id_of, source_of
+from lakebed.bootstrap.feeds.file_definitions import definitions_in
+from lakebed.bootstrap.feeds.pipelines import decoding_of, id_of, source_of
 from lakebed.config.feeds import feed_file, landing_table_name
 from lakebed.errors import InvalidError, TableMissingError, did_you_mean
 from lakebed.feeds.known_definitions import ConnectionDefinition, FeedDefinition, read_definitions

@@ -15,7 +15,8 @@ from lakebed.errors import LakebedError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.land_records import LandRecords
-from lakebed.feeds.pipeline import Pipeline, PipelineRules
+from lakebed.feeds.pacing.pipeline_rules import PipelineRules
+from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA

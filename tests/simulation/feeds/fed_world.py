@@ -14,7 +14,8 @@ from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.owned_splits import NewestOwners
 from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Relief
-from lakebed.feeds.pipeline import Pipeline, PipelineRules
+from lakebed.feeds.pacing.pipeline_rules import PipelineRules
+from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StageRows

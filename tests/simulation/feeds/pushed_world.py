@@ -16,7 +16,7 @@ from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
 from lakebed.feeds.land_records import records_in_table
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
-from lakebed.feeds.pipeline import PipelineRules
+from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.push.receiver import Answer, Receiver, ReceiverRules, RequestHead

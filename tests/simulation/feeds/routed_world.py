@@ -13,7 +13,8 @@ from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.operating.position_admin import positions_in
-from lakebed.feeds.pipeline import Pipeline, PipelineRules
+from lakebed.feeds.pacing.pipeline_rules import PipelineRules
+from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.rotation import RotationLimits

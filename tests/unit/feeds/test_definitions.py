@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from lakebed.backends.faulty import HARSH_REGISTRY, RegistryFault
-from lakebed.config.feeds import DefinedConnection, Feed, feed_file
+from lakebed.config.connections import DefinedConnection
+from lakebed.config.feeds import Feed, feed_file
 from lakebed.config.policies import Policy
 from lakebed.config.stored_definitions import definition_body, said_of, stored_file
 from lakebed.errors import (

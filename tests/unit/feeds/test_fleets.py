@@ -25,7 +25,8 @@ from lakebed.feeds.living_workers import (
     LivingWorkers,
 )
 from lakebed.feeds.owned_splits import LeasedSplits
-from lakebed.feeds.pipeline import Pipeline, PipelineRules
+from lakebed.feeds.pacing.pipeline_rules import PipelineRules
+from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.feeds.worker import DEFINITIONS_SECONDS, FeedWorker, WantedPipeline

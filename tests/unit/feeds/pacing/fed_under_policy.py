@@ -11,7 +11,8 @@ import pyarrow as pa
 
 import lakebed
 from lakebed.backends.memory import VirtualClock
-from lakebed.bootstrap.feeds.pipelines import definitions_in, pipeline_from, target_of
+from lakebed.bootstrap.feeds.file_definitions import definitions_in
+from lakebed.bootstrap.feeds.pipelines import pipeline_from, target_of
 from lakebed.config.feeds import feed_file
 from lakebed.decoding.raw_records import raw_records
 from lakebed.feed_errors import (

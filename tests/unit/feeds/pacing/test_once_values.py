@@ -17,7 +17,8 @@ from msgspec.structs import replace as replaced
 
 import lakebed
 from lakebed.backends.memory import VirtualClock
-from lakebed.bootstrap.feeds.pipelines import definitions_in, pipeline_from, target_of
+from lakebed.bootstrap.feeds.file_definitions import definitions_in
+from lakebed.bootstrap.feeds.pipelines import pipeline_from, target_of
 from lakebed.bootstrap.local import open_local
 from lakebed.config.feeds import feed_file
 from lakebed.errors import InvalidError, TableBusyError
