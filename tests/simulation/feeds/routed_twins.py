@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import pytest
 
 from lakebed.feeds.committed import read_committed
 from lakebed.feeds.pipeline import Pipeline
+from lakebed.feeds.reading import read_once
 from lakebed.ports.record_source import SourceSplit
 from tests.simulation import violation as v
 from tests.simulation.feeds.fed_twins import FedTwin
@@ -87,9 +89,26 @@ class MovedValues(RoutedWorld):
         self.weights.append(3 * max(ROUTED_ACTORS.values()) // 40)
 
 
+def reads_on_where_another_one_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R7: who shares a reading goes on where the foremost reader is."""
+    read = read_once._Reader._read
+
+    def careless(self: Any, bytes_max: int, wait_seconds: float) -> Any:  # noqa: ANN401 - as it is
+        if self._share.head is not None:
+            self.next = self._share.at
+        return read(self, bytes_max, wait_seconds)
+
+    monkeypatch.setattr(read_once._Reader, "_read", careless)
+
+
 ROUTED_TWINS: dict[str, FedTwin] = {
     "one position for several tables": FedTwin(
         frozenset({v.FED_ROWS, v.FED_LEDGER}), world=OnePosition
+    ),
+    "reads on where another one stands": FedTwin(
+        frozenset({v.FED_ROWS, v.FED_LEDGER}),
+        patches=(reads_on_where_another_one_stands,),
+        world=RoutedWorld,
     ),
     "kept for one table of a route": FedTwin(frozenset({v.FED_ROWS}), world=OneQuarantine),
     "a value changes its table": FedTwin(frozenset({v.FED_ROUTE}), world=MovedValues),

@@ -3,6 +3,7 @@ positions of its own, and all of them share one quarantine table."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -233,10 +234,25 @@ class RoutedWorld(FedWorld):
 def take_turns(world: RoutedWorld, machine: Machine) -> None:
     """Let a machine's worker on one of the tables read and commit: see `fed_actors.take_turns`."""
     lane = world.rng.choice(world.lanes)
+    for _ in range(world.rng.randrange(1, 5)):
+        take_turn(world, lane, machine)
+
+
+def take_turns_on_all(world: RoutedWorld, machine: Machine) -> None:
+    """Let a machine work on all tables, one after the other, as a worker does. What one of them
+    meets is nothing to the next."""
+    for _ in range(world.rng.randrange(1, 5)):
+        for lane in world.lanes:
+            with suppress(LakebedError):
+                take_turn(world, lane, machine)
+
+
+def take_turn(world: RoutedWorld, lane: Lane, machine: Machine) -> None:
+    """Let a machine's worker on a table take a turn. It begins again as a new owner, or with the
+    newest definition, where it must."""
     pipeline = world.pipeline_in(lane, machine)
     try:
-        for _ in range(world.rng.randrange(1, 5)):
-            pipeline.turn(is_draining=world.rng.random() < 0.4)
+        pipeline.turn(is_draining=world.rng.random() < 0.4)
     except OwnerFencedError:
         lane.forget(machine, to_newest=False)
         raise
@@ -286,7 +302,8 @@ def add_value(world: RoutedWorld, machine: Machine) -> None:
 
 
 ROUTED_ACTORS: dict[Any, int] = {
-    take_turns: 80,
+    take_turns: 50,
+    take_turns_on_all: 30,
     replay: 20,
     fed_actors.produce: 25,
     fed_actors.grow: 2,
