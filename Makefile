@@ -32,7 +32,7 @@ DYNOXIDE := .cache/dynoxide/bin/dynoxide
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest test-cdk test-cloud check static bench simulate \
-	adversary docs cdk lock images golden clean
+	adversary hostile docs cdk lock images golden clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
 
 adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+hostile: $(DEV)  ## hostile records for all decoders: make hostile COUNT=1000000
+	$(BIN)/python -m tests.adversary.hostile_records --count $(or $(COUNT),100000)
 
 docs: $(DEV)  ## write docs/reference from the source
 	PYTHONPATH=. $(BIN)/python docs/generate.py

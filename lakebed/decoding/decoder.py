@@ -49,6 +49,7 @@ class Decoder(Protocol):
 
         Raises:
             UnavailableError: there is not enough memory, or a registry of schemas cannot be asked.
+            DeniedError, InvalidError: a registry of schemas refuses us.
         """
         ...
 

@@ -37,7 +37,8 @@ def registry_of(
     server: ConfluentServer, clock: Clock | None = None, path: str = "", **said: object
 ) -> ConfluentSchemaRegistry:
     clock = clock or VirtualClock()
-    made = WebServer(server.url + path, clock=clock, **said)  # type: ignore[arg-type]  # as they come
+    url = server.url + path
+    made = WebServer(url, clock=clock, **said)  # type: ignore[arg-type]  # as they come
     return ConfluentSchemaRegistry(made, clock)
 
 

@@ -20,7 +20,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 from lakebed.ports.schema_registry import SCHEMA_BYTES_MAX, RegisteredSchema
 
 DEPTH_MAX: Final = 100
-"""Of types within types."""
+"""Of types within types, by their names too: fastavro goes down without a look at the stack."""
 OBJECTS_OF_BYTE_MAX: Final = 8
 """That an item of a list or map may become; a hundred nulls in one byte are too many."""
 OBJECTS_MAX: Final = 10_000
@@ -53,7 +53,7 @@ def parsed_schema(schema: RegisteredSchema) -> Any:  # noqa: ANN401 - what fasta
         for text in schema.references:
             types.form_of(json.loads(text))
         form = types.form_of(json.loads(schema.text))
-        if types.score(form) > OBJECTS_MAX:
+        if types.depth(form) > DEPTH_MAX or types.score(form) > OBJECTS_MAX:
             return None
         return fastavro.parse_schema(types.whole(form))
     except _BROKEN:
@@ -78,6 +78,7 @@ class _Types:
     def __init__(self) -> None:
         self._named: dict[str, dict[str, Form]] = {}
         self._scores: dict[str, int | None] = {}
+        self._depths: dict[str, int | None] = {}
         self._written: set[str] = set()
 
     def form_of(self, form: Form, space: str = "", depth: int = 0) -> Form:
@@ -108,6 +109,18 @@ class _Types:
             case {"type": dict() | list() | str() as inner}:
                 return self.form_of(inner, space, depth + 1)
         raise ValueError
+
+    def depth(self, form: Form) -> int:
+        """Return how deep values of a type are at most. Raises: ValueError: it holds itself."""
+        match form:
+            case str() if form not in PRIMITIVES:
+                return self._depth_of_named(form)
+            case list():
+                return 1 + max(map(self.depth, form), default=0)
+            case {"items": inner} | {"values": inner}:
+                return 1 + self.depth(inner)
+            case _:
+                return 1
 
     def score(self, form: Form) -> int:
         """Return how many objects a value of a type is at most beyond those that its bytes pay for.
@@ -181,6 +194,17 @@ class _Types:
         self._named[full] = {"type": form["type"], "name": full, **kept, **more}
         return full
 
+    def _depth_of_named(self, full: str) -> int:
+        if full not in self._depths:
+            self._depths[full] = None
+            fields = self._named[full].get("fields", ())
+            inner = (self.depth(field["type"]) for field in fields)
+            self._depths[full] = 1 + max(inner, default=0)
+        found = self._depths[full]
+        if found is None:  # it is in hand: it holds itself
+            raise ValueError
+        return found
+
     def _score_of_named(self, full: str) -> int:
         if full not in self._scores:
             self._scores[full] = None
@@ -193,7 +217,7 @@ class _Types:
                 score = 1 - OBJECTS_OF_BYTE_MAX
             self._scores[full] = score
         found = self._scores[full]
-        if found is None:  # it is in hand: it holds itself
+        if found is None:  # as above
             raise ValueError
         return found
 

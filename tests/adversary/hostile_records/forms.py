@@ -147,12 +147,13 @@ def _avro() -> list[Form]:
             [*longs, head],
             Resources(registry=registry),
         ),
-        _containers(data),
+        *_containers(data),
     ]
 
 
-def _containers(data: list[bytes]) -> Form:
-    """Containers, whose schemas are as hostile as their data: nothing is known of their rows."""
+def _containers(data: list[bytes]) -> Iterator[Form]:
+    """Yield containers, whose schemas are as hostile as their data: nothing is known of their rows.
+    They are read by their own schema, and by one of ours."""
     import fastavro
 
     good = []
@@ -169,15 +170,15 @@ def _containers(data: list[bytes]) -> Form:
         b'"logicalType":"uuid",',
         b'"type":"map","values":"R",',
     ]
-    decoder = {"format": "avro", "framing": "container"}
-    return Form(
-        "avro-container",
-        decoder,
-        lambda _: parsers.UNSURE,
-        good,
-        [*pieces, *data],
-        fresh=container_of_any_schema,
-    )
+    for name, more in (("", {}), ("-ours", {"avro_schema": json.dumps(AVRO)})):
+        yield Form(
+            f"avro-container{name}",
+            {"format": "avro", "framing": "container", **more},
+            lambda _: parsers.UNSURE,
+            good,
+            [*pieces, *data],
+            fresh=container_of_any_schema,
+        )
 
 
 def _protobuf() -> list[Form]:

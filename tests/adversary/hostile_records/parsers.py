@@ -347,7 +347,12 @@ def _varint_of_message(data: Bytes) -> int:
     return number
 
 
-def _set(found: dict[str, object], number: int, wire: int, value: Any) -> None:  # noqa: ANN401 - by its wire type
+def _set(
+    found: dict[str, object],
+    number: int,
+    wire: int,
+    value: Any,  # noqa: ANN401 - by its wire type
+) -> None:
     match number, wire:
         case 1, 0:
             found["id"] = value - (1 << 64) if value >> 63 else value

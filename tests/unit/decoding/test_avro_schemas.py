@@ -66,7 +66,17 @@ def own_container(schema: object, data: bytes) -> bytes:
     return b"Obj\x01" + header.getvalue() + sync + b"\x02" + long.getvalue() + data + sync
 
 
+def chained(levels: int) -> list[dict[str, Any]]:
+    """Records, each of which has the one before it."""
+    first = {"type": "record", "name": "A0", "fields": [{"name": "x", "type": "int"}]}
+    return [first] + [
+        {"type": "record", "name": f"A{n}", "fields": [{"name": "x", "type": f"A{n - 1}"}]}
+        for n in range(1, levels)
+    ]
+
+
 HOSTILE_SCHEMAS = {
+    "a chain of names that is as deep as a stack": chained(9_900),
     "says that it was parsed": {
         "__fastavro_parsed": True,
         "__named_schemas": {
@@ -113,7 +123,7 @@ HOSTILE_SCHEMAS = {
 
 @pytest.mark.parametrize("said", HOSTILE_SCHEMAS)
 def test_a_hostile_schema_that_comes_with_a_record_is_not_read_by(said: str) -> None:
-    payload = own_container(HOSTILE_SCHEMAS[said], b"\x02" * 50)
+    payload = own_container(HOSTILE_SCHEMAS[said], b"\xd6\x9a\x01" + b"\x02" * 50)
     good = container([VALUE])
     fates = avro([payload, good], framing="container").fates
     assert fates == ["schema-unknown", ROW]
