@@ -127,6 +127,8 @@ def feeds(instance: RunningInstance, tmp_path: Path) -> Iterator[Operator]:
     operator._feeds.append("guarded")
     yield operator
     operator.drop_all()
+    for key in segments(instance):
+        instance.cloud.client("s3").delete_object(Bucket=bucket_of(instance), Key=key)
 
 
 @pytest.fixture
@@ -156,10 +158,16 @@ def test_what_is_pushed_by_the_url_is_landed_by_a_task_once(
     assert not feeds.cloud.failures
 
 
+def bucket_of(instance: RunningInstance) -> str:
+    buckets = instance.cloud.client("s3").list_buckets()["Buckets"]
+    (bucket,) = [b["Name"] for b in buckets if "-data-" in b["Name"]]
+    return f"{bucket}"
+
+
 def segments(instance: RunningInstance) -> list[str]:
+    """Return the keys of what was pushed into any feed, and waits."""
     s3 = instance.cloud.client("s3")
-    (bucket,) = [b["Name"] for b in s3.list_buckets()["Buckets"] if "-data-" in b["Name"]]
-    found = s3.list_objects_v2(Bucket=bucket, Prefix="lake/objects/feeds/")
+    found = s3.list_objects_v2(Bucket=bucket_of(instance), Prefix="lake/objects/feeds/")
     return [each["Key"] for each in found.get("Contents", [])]
 
 
