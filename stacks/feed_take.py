@@ -25,7 +25,7 @@ MEMORY_MIB = 2_048
 
 
 class QueueNames(NamedTuple):
-    """Of queues whose names a lake is opened with."""
+    """The URLs of queues whose names a lake is opened with."""
 
     compaction_queue_url: str
     commits_queue_url: str
@@ -34,7 +34,7 @@ class QueueNames(NamedTuple):
 class FeedTake(Construct):
     """Each minute, what there is. Runs may overlap: leases and positions keep them apart.
 
-    may: what whoever takes records may do.
+    may: what it takes to work on feeds.
     """
 
     def __init__(

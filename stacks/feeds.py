@@ -88,7 +88,7 @@ class FeedsStack(Stack):
         names: QueueNames,
         may: Sequence[iam.PolicyStatement],
     ) -> None:
-        """Let tasks be started while feeds are. may: what whoever takes records may do."""
+        """Let tasks be started while feeds are. may: what it takes to work on feeds."""
         registry = stores.registry
         TaskPool(
             self,

@@ -83,7 +83,7 @@ class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
 class FeedTakeEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that takes records of sources.
 
-    merge_processes: 1: a function starts no others.
+    merge_processes: 1: a function starts none.
     """
 
     tracker_table: str

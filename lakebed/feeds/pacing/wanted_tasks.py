@@ -24,7 +24,7 @@ Need = Literal["needed", "spare", "unneeded"]
 
 
 class SaidLoad(msgspec.Struct, frozen=True):
-    """Of what a worker says of a pipeline, that which counts here: as `LoadReport`."""
+    """The load of a pipeline, as a worker says it in its beats: see `LoadReport`."""
 
     load: float = 0.0
     workers_min: int = 0

@@ -14,7 +14,7 @@ from lakebed.ports.leases import WorkerId
 
 
 class WorkerBounds(msgspec.Struct, frozen=True):
-    """Between how many workers feeds at work want.
+    """The bounds of how many workers feeds at work want.
 
     least: 0: none is at work.
     most: 0: none of them is elastic, so the least is all that is wanted.

@@ -1,0 +1,1 @@
+"""Of the stack of feeds: parts that only some instances have."""
