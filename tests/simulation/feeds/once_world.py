@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ from zlib import crc32
 import msgspec
 import pytest
 
+from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.feeds.owned_splits import NewestOwners
+from lakebed.feeds.pacing import known_items
 from lakebed.feeds.pacing.known_items import KnownItems
 from lakebed.model.names import ITEM_BYTES, MICROS_PER_SECOND, Micros
 from lakebed.ports.record_source import Records
@@ -126,7 +128,23 @@ def values_are_forgotten_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def looks_then_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R8: a worker looks which values are known, and no entry is refused for one of them."""
+    """R8: a worker looks which values are known long before it commits, and no entry is refused
+    for one that another worker has let in since."""
+    looked: dict[tuple[int, bytes], bool] = {}
+    look = known_items.taken_before
+
+    def long_ago(
+        table: OpenTable, connection: FeedConnection, items: Sequence[bytes]
+    ) -> set[bytes]:
+        all_ = [value.to_bytes(ITEM_BYTES, "big") for value in range(VALUES)]
+        found = look(table, connection, all_)
+        for item in all_:
+            looked.setdefault((id(table), item), item in found)
+        known = {item for item in items if looked[id(table), item]}
+        looked.update({(id(table), item): True for item in items})  # its own, from now on
+        return known
+
+    monkeypatch.setattr(known_items, "taken_before", long_ago)
 
     def put(state: TableState, connection: Connection, items: Iterable[bytes], number: int) -> None:
         there = set(feed_records.taken_items(state, connection, items))

@@ -51,6 +51,9 @@ class FakePipeline:
             raise self._errors[0] if len(self._errors) == 1 else self._errors.pop(0)
         return Turn(has_read=False, committed=None)
 
+    def read_ahead(self) -> bool:
+        return False
+
     def figures(self) -> tuple[int, int, int]:
         return 1, 0, 0
 
