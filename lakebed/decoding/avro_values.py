@@ -99,6 +99,11 @@ class OpenAvro:
         if schema is None:
             raise BadRecordError(Verdict.SCHEMA_UNKNOWN, "its schema cannot be read by")
         try:
+            if self._wanted is not None and schema is not self._wanted:
+                # what ours leaves out fastavro skips without a look at the end of the bytes: of a
+                # list that says it has billions of items, it would skip each of them
+                fastavro.schemaless_reader(file, schema, None)
+                file.seek(0)
             found = fastavro.schemaless_reader(file, schema, self._wanted)
         except UnicodeDecodeError:
             raise BadRecordError(Verdict.NOT_UTF8, "a text") from None

@@ -237,6 +237,31 @@ def test_a_schema_of_ours_promotes_renames_and_fills_in() -> None:
     ]
 
 
+@pytest.mark.timeout(60)
+def test_a_list_that_ours_leaves_out_ends_where_its_bytes_end() -> None:
+    registry = MemorySchemaRegistry()
+    ours = AVRO | {"fields": AVRO["fields"][:1]}
+    theirs = AVRO | {
+        "fields": [
+            *ours["fields"],
+            {"name": "x", "type": {"type": "array", "items": "double"}},
+        ]
+    }
+    id_ = registry.register(json.dumps(theirs))
+    payloads = [
+        framed(id_, b"\x0e" + count + b"\x00" * 8)
+        for count in (b"\x00", b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f", b"\x04")
+    ]
+    payloads[0] = framed(id_, b"\x0e\x00")
+    outcome = decode(
+        schema_of(row_keys={"id": "int64"}),
+        payloads,
+        decoder={"format": "avro", "avro_schema": json.dumps(ours)},
+        resources=Resources(registry=registry),
+    )
+    assert outcome.fates == [{"id": 7}, "unparsable", "unparsable"]
+
+
 @pytest.mark.parametrize("text", ["", "{", "5", '"nonsense"', '{"type": "record"}', "[" * 5000])
 def test_a_schema_that_is_none_is_a_verdict(text: str) -> None:
     registry = MemorySchemaRegistry()
