@@ -10,14 +10,14 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from lakebed.config.connections import ConnectionSettings
-from lakebed.config.custom_sources import CustomFeed, CustomSettings
-from lakebed.config.decoder_registries import RegistryOf
 from lakebed.config.decoders import DecoderSettings, TimeOf
+from lakebed.config.definitions.connections import ConnectionSettings
+from lakebed.config.definitions.custom_sources import CustomFeed, CustomSettings
+from lakebed.config.definitions.decoder_registries import RegistryOf
+from lakebed.config.definitions.routes import Route
 from lakebed.config.feed_sources import SOURCES, KafkaLogin
 from lakebed.config.feeds import FeedSettings
 from lakebed.config.policies import DEFAULT_POLICY, PRESETS, Policy
-from lakebed.config.routes import Route
 from lakebed.config.settings import allowed_of
 
 FIELD_SAID = re.compile(r"^(\w+(?:, \w+)*): ")
@@ -71,18 +71,7 @@ def feed_page(made: str) -> str:
         "The field that a kind of source is called by says which one it is.",
         "",
     ]
-    for form in SOURCES:
-        lines += [f"### {form.kind}", "", str(form.__doc__), "", *_table(form), ""]
-    lines += ["### kind", "", f"{inspect.getdoc(CustomFeed)}".partition("\n")[0], ""]
-    lines += ['`source = { kind = "NAME", ... }`: fields beside these are settings of the adaptor.']
-    lines += [
-        "[A recipe](../change/source.md) has how to write one.",
-        "",
-        *_table(CustomSettings),
-        "",
-    ]
-    security = ", ".join(f"`{name}`" for name in KafkaLogin.__struct_fields__)
-    lines += [f"`security` of kafka has {security}.", ""]
+    lines += _sources()
     lines += ["## Its decoder: `decoder = { ... }`", "", *_fields_said(DecoderSettings), ""]
     lines += ["`time` has these; one text is short for `{ path = ... }`.", ""]
     lines += [*_fields_said(TimeOf), ""]
@@ -105,6 +94,17 @@ def feed_page(made: str) -> str:
     ]
     lines += [f"| `{name}` | {_differences(name)} |" for name in PRESETS]
     return "\n".join(lines) + "\n"
+
+
+def _sources() -> Iterator[str]:
+    for form in SOURCES:
+        yield from (f"### {form.kind}", "", str(form.__doc__), "", *_table(form), "")
+    yield from ("### kind", "", f"{inspect.getdoc(CustomFeed)}".partition("\n")[0], "")
+    yield '`source = { kind = "NAME", ... }`: fields beside these are settings of the adaptor.'
+    yield "[A recipe](../change/source.md) has how to write one."
+    yield from ("", *_table(CustomSettings), "")
+    security = ", ".join(f"`{name}`" for name in KafkaLogin.__struct_fields__)
+    yield from (f"`security` of kafka has {security}.", "")
 
 
 def _table(form: type[msgspec.Struct]) -> Iterator[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
-import pytest
 
 from benchmarks.feeding.rides import PARTITIONS, TABLE, broker, produce
 from benchmarks.figures import Figure, medians
@@ -86,14 +85,11 @@ def _parts(kafka: KafkaServer, folder: Path, records: int) -> list[Figure]:
 
 def _spark_jars() -> str:
     """Return what Spark needs to read topics; "": it is not here."""
-    try:
-        if spark_home() is not None:
-            SPARK_JARS.java()
-            return ",".join(map(str, sorted(SPARK_JARS.folder.glob("*.jar"))))
+    if spark_home() is None or not SPARK_JARS.is_there:
         print("no Spark here: feeds are not measured beside it", file=sys.stderr)
-    except pytest.skip.Exception as missing:
-        print(f"feeds are not measured beside Spark: {missing}", file=sys.stderr)
-    return ""
+        return ""
+    SPARK_JARS.java()
+    return ",".join(map(str, sorted(SPARK_JARS.folder.glob("*.jar"))))
 
 
 def _streamed(target: Path) -> pl.DataFrame:

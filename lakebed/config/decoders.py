@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from lakebed.config.decoder_registries import Framing, RegistryOf, framing_of
+from lakebed.config.definitions.decoder_registries import Framing, RegistryOf, framing_of
 from lakebed.errors import InvalidError, did_you_mean
 
 Format = Literal["json", "text", "raw", "msgpack", "avro", "protobuf"]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from lakebed.config.custom_sources import CustomFeed, custom_source_of
+from lakebed.config.definitions.custom_sources import CustomFeed, custom_source_of
 from lakebed.config.feed_fields import check_names, checked, section
 from lakebed.errors import InvalidError, did_you_mean
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from lakebed.config.connections import DefinedConnection, connection_of
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
+from lakebed.config.definitions.connections import DefinedConnection, connection_of
 from lakebed.config.feed_fields import at_of, check_names, checked, plain, section
 from lakebed.config.feed_sources import FilesFeed, S3Feed, Source, SqsFeed, source_of
 from lakebed.config.policies import DEFAULT_POLICY

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lakebed.config.connections import DefinedConnection
+from lakebed.config.definitions.connections import DefinedConnection
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import Feed, FeedFile, file_of
 from lakebed.config.policies import Policy

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from lakebed.config.connections import DefinedConnection
+from lakebed.config.definitions.connections import DefinedConnection
 from lakebed.config.feeds import Feed, FeedFile
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_chain, policy_of

@@ -36,6 +36,11 @@ class Jars:
     def folder(self) -> Path:
         return ROOT / ".cache" / f"{self.lock}-{self.version}"
 
+    @property
+    def is_there(self) -> bool:
+        """Whether Java is, and all jars are or can be fetched."""
+        return bool(shutil.which("java")) and (bool(_hashes(self.folder)) or bool(_ivy()))
+
     def java(self) -> str:
         """Have Java, and all jars in the cache, exactly as they are locked; else skip, or fail in
         CI. Returns the command."""
@@ -49,7 +54,7 @@ class Jars:
         return java
 
     def _fetch(self, java: str, locked: dict[str, str]) -> None:
-        found = sorted((ROOT / ".venv").glob("spark-*/pyspark/jars/ivy-*.jar"))
+        found = _ivy()
         if not found:
             self._skip("no Ivy, which the Spark of `make test-all` brings")
         self.folder.parent.mkdir(exist_ok=True)
@@ -70,6 +75,10 @@ class Jars:
     def _skip(self, why: str) -> NoReturn:
         assert not os.environ.get("CI"), f"{self.title}: {why}"
         pytest.skip(f"{self.title}: {why}")
+
+
+def _ivy() -> list[Path]:
+    return sorted((ROOT / ".venv").glob("spark-*/pyspark/jars/ivy-*.jar"))
 
 
 def _hashes(folder: Path) -> dict[str, str]:

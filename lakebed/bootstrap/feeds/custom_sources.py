@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.config.custom_sources import CustomFeed
+from lakebed.config.definitions.custom_sources import CustomFeed
 from lakebed.config.feed_fields import secrets_in
 from lakebed.config.feed_sources import SOURCES
 from lakebed.errors import InvalidError, LakebedError, did_you_mean

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import msgspec
 
 from lakebed.bootstrap.app import App
-from lakebed.config.decoder_registries import RegistryOf
 from lakebed.config.decoders import ColumnsOf, DecoderSettings
-from lakebed.config.routes import Route
+from lakebed.config.definitions.decoder_registries import RegistryOf
+from lakebed.config.definitions.routes import Route
 from lakebed.decoding.engines import Resources, check_registered
 from lakebed.decoding.registered.known_schemas import KnownSchemas
 from lakebed.decoding.routing import columns_of_table, table_decoder
@@ -73,7 +73,11 @@ def resources_of(app: App, settings: DecoderSettings, *, at: str) -> Resources:
 
 
 class TableOf(NamedTuple):
-    """A table that a connection fills. route: None: it fills no other. name: in the route."""
+    """A table that a connection fills.
+
+    route: None: it fills no other.
+    name: in the route.
+    """
 
     schema: Schema
     route: Route | None

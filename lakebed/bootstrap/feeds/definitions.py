@@ -10,8 +10,8 @@ from lakebed.bootstrap.feeds.decoders import TableOf, check_decoder
 from lakebed.bootstrap.feeds.pipelines import id_of
 from lakebed.bootstrap.feeds.policies import check_policy
 from lakebed.bootstrap.feeds.segments import waits_in_file
-from lakebed.config.connections import DefinedConnection
-from lakebed.config.custom_sources import CustomFeed
+from lakebed.config.definitions.connections import DefinedConnection
+from lakebed.config.definitions.custom_sources import CustomFeed
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import Feed, FeedFile, landing_table_name

@@ -15,8 +15,8 @@ from lakebed.bootstrap.feeds.policies import check_policy, once_column, verdicts
 from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.bootstrap.feeds.spools import spilling_as
-from lakebed.config.connections import DefinedConnection
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
+from lakebed.config.definitions.connections import DefinedConnection
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feeds import Feed, landing_table_name, quarantine_name
 from lakebed.config.policies import Policy

@@ -14,7 +14,7 @@ from lakebed.backends.kafka import KafkaCredentials, KafkaRecordSource, KafkaSet
 from lakebed.backends.local.file_tail import FileTail
 from lakebed.bootstrap.feeds.custom_sources import custom_source
 from lakebed.config import feed_sources as said
-from lakebed.config.custom_sources import CustomFeed
+from lakebed.config.definitions.custom_sources import CustomFeed
 from lakebed.decoding.listed_objects import ListedObjects, ObjectSettings
 from lakebed.errors import InvalidError
 from lakebed.landing.push.segment_source import SegmentSource

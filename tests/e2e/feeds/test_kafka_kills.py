@@ -254,7 +254,7 @@ def test_what_killed_workers_had_is_read_again_soon(
         shared.start()
     shared.wait_until(shared.has_all)
     seconds = time.monotonic() - begin
-    print(f"{killed} killed, {spare} more, recovered after {seconds:.1f} s")  # noqa: T201 - a figure
+    print(f"{killed} killed, recovered after {seconds:.1f} s")  # noqa: T201 - a figure
     assert seconds < 3 * RECOVERY_SECONDS_MAX, "three times that: tests share a machine"
     for process in list(shared.running):
         shared.stop(process)

@@ -11,9 +11,9 @@ from lakebed.config.environments import FeedTakeEnvironment, variables_named
 from lakebed.errors import InvalidError
 from stacks.feed_take import SECONDS_MAX
 from tests.stacks.conftest import ROOT, Synthesize, Templates
+from tests.stacks.feeds.test_feeds import statements
 from tests.stacks.rules.iam_rules import unknown_to_iam
 from tests.stacks.rules.security_rules import objects_written_twice, services_without_source
-from tests.stacks.test_feeds import statements
 from tests.stacks.test_security import QUEUE
 from tests.stacks.test_templates import resources
 

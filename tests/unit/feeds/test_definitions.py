@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lakebed.backends.faulty import HARSH_REGISTRY, RegistryFault
-from lakebed.config.connections import DefinedConnection
+from lakebed.config.definitions.connections import DefinedConnection
 from lakebed.config.feeds import Feed, feed_file
 from lakebed.config.policies import Policy
 from lakebed.config.stored_definitions import definition_body, said_of, stored_file

@@ -16,7 +16,7 @@ import pytest
 import lakebed
 from lakebed.backends.local.secrets import EnvironmentSecrets
 from lakebed.bootstrap.feeds.custom_sources import GROUP, custom_source
-from lakebed.config.custom_sources import CustomFeed
+from lakebed.config.definitions.custom_sources import CustomFeed
 from lakebed.config.feed_sources import source_of
 from lakebed.errors import InvalidError
 from lakebed.feed_errors import SecretMissingError

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings, Format
-from lakebed.config.routes import Route
+from lakebed.config.definitions.routes import Route
 from lakebed.decoding.decoder import Decoder
 from lakebed.decoding.engines import decoder_of
 from lakebed.decoding.raw_records import raw_records

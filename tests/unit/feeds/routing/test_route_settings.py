@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lakebed.config.definitions.routes import TABLES_MAX, Route
 from lakebed.config.feeds import feed_file
-from lakebed.config.routes import TABLES_MAX, Route
 from lakebed.errors import InvalidError
 
 CONNECTION = '[connection.c]\nfeed = "events"\n'

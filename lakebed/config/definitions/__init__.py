@@ -1,0 +1,1 @@
+"""Parts of definitions of feeds that have a form of their own."""
