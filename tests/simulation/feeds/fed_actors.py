@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lakebed.errors import LakebedError
 from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
@@ -12,8 +13,10 @@ from tests.simulation import actors
 from tests.simulation.machine import Machine
 
 if TYPE_CHECKING:
+    from lakebed.feeds.pipeline import Pipeline
     from tests.simulation.actors import Actor
     from tests.simulation.feeds.fed_world import FedWorld
+    from tests.simulation.world import World
 
 
 def take_turns(world: FedWorld, machine: Machine) -> None:
@@ -38,19 +41,27 @@ def take_turns(world: FedWorld, machine: Machine) -> None:
 def replay(world: FedWorld, machine: Machine) -> None:
     """Let an operator on a machine take records in quarantine once more; he may go away at any
     moment, and begin again on another machine."""
-    pipeline = world.replay_of(machine)
+    replay_some(world, world.replay_of(machine), partial(world.end_replay, machine))
+
+
+class _Ended(Protocol):
+    def __call__(self, *, is_whole: bool) -> None: ...
+
+
+def replay_some(world: World, pipeline: Pipeline[Any], ended: _Ended) -> None:
+    """Take some turns of a replay. ended: is called when it is over."""
     try:
         for count in range(world.rng.randrange(1, 6)):
             turn = pipeline.turn(is_draining=count % 2 == 1)
             if pipeline.is_idle and not turn.has_read:
-                world.end_replay(machine, is_whole=True)
+                ended(is_whole=True)
                 return
     except (OwnerFencedError, DefinitionMovedError):
-        world.end_replay(machine, is_whole=False)
+        ended(is_whole=False)
         raise
     except LakebedError:
         if world.rng.random() < 0.5:
-            world.end_replay(machine, is_whole=False)
+            ended(is_whole=False)
         raise
 
 

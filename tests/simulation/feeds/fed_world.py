@@ -4,7 +4,7 @@ both are compacted, split, swept and cleared."""
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -213,31 +213,8 @@ class FedWorld(World):
         self.machines.append(machine)
         self.owner += 1
         pipeline = self._made_pipeline(machine, self.owner, self.version, is_calm=True)
-        quiet = 0
-        for count in range(ROUNDS_MAX):
-            if quiet == QUIET_ROUNDS:
-                break
-            try:
-                turn = pipeline.turn(is_draining=count % 3 == 2)
-            except TableBusyError:
-                self._compact(machine)
-                continue
-            except UnavailableError:  # the source
-                self.clock.advance(60)
-                continue
-            except LakebedError as error:
-                raise Violation(ENDS, f"a feed in peace: {error}") from error
-            quiet += 1
-            if turn.has_read or turn.committed is not None:
-                quiet = 0
-            else:
-                self.clock.advance(120)
-                pipeline.look_again()
+        take_in_peace(self, pipeline, machine, ("fed", "quarantine"))
         super().end()
-
-    def _compact(self, machine: Machine) -> None:
-        for name in ("fed", "quarantine"):
-            keep_house(self, machine, machine.catalog.find(name))
 
     def check_rows(self, machine: Machine, table: OpenTable, auditor: Auditor) -> None:
         """Compare what the feed filled with what its source ever gave."""
@@ -246,3 +223,35 @@ class FedWorld(World):
         elif table.id != self.quarantine.id:
             super().check_rows(machine, table, auditor)
         check_exact(machine, table)
+
+
+def take_in_peace(
+    world: World, pipeline: Pipeline[Any], machine: Machine, tables: Sequence[str]
+) -> None:
+    """Let a pipeline take all that there is, while nothing fails. tables: that are compacted where
+    it waits for that.
+
+    Raises:
+        Violation: it comes to no end.
+    """
+    quiet = 0
+    for count in range(ROUNDS_MAX):
+        if quiet == QUIET_ROUNDS:
+            break
+        try:
+            turn = pipeline.turn(is_draining=count % 3 == 2)
+        except TableBusyError:
+            for name in tables:
+                keep_house(world, machine, machine.catalog.find(name))
+            continue
+        except UnavailableError:  # the source
+            world.clock.advance(60)
+            continue
+        except LakebedError as error:
+            raise Violation(ENDS, f"a feed in peace: {error}") from error
+        quiet += 1
+        if turn.has_read or turn.committed is not None:
+            quiet = 0
+        else:
+            world.clock.advance(120)
+            pipeline.look_again()

@@ -4,12 +4,13 @@ positions of its own, and all of them share one quarantine table."""
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from lakebed.errors import LakebedError, TableBusyError, UnavailableError
+from lakebed.errors import LakebedError
 from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
@@ -28,17 +29,17 @@ from lakebed.statestore.log_entries.table_changes import Clear
 from lakebed.statestore.open_table import OpenTable, start_of
 from tests.simulation import actors
 from tests.simulation.auditor import Auditor
-from tests.simulation.ending import check_exact, keep_house
+from tests.simulation.ending import check_exact
 from tests.simulation.feeds import fed_actors
+from tests.simulation.feeds.fed_actors import replay_some
 from tests.simulation.feeds.fed_auditor import FedAuditor
 from tests.simulation.feeds.fed_rows import FED_SCHEMA
-from tests.simulation.feeds.fed_world import QUIET_ROUNDS, ROUNDS_MAX, FedWorld, OwnsAs
+from tests.simulation.feeds.fed_world import FedWorld, OwnsAs, take_in_peace
 from tests.simulation.feeds.model_replays import ModelQuarantine, planned_replays
 from tests.simulation.feeds.model_source import ModelDoor
 from tests.simulation.feeds.routed_checks import check_apart, check_lane
 from tests.simulation.feeds.routed_rows import ModelRoute, RoutedRows
 from tests.simulation.machine import Machine, Parts
-from tests.simulation.violation import ENDS, Violation
 from tests.simulation.world import World
 
 LANES = 3
@@ -153,6 +154,7 @@ class RoutedWorld(FedWorld):
                 lane=lane.number,
                 route=self.route_as_of(version),
             ),
+            clock=machine.clock,
             quarantine=Quarantine(
                 stage=stage,
                 query=machine.query,
@@ -195,27 +197,7 @@ class RoutedWorld(FedWorld):
     def _take_all(self, lane: Lane, machine: Machine) -> None:
         self.owner += 1
         pipeline = self.pipeline_for(lane, machine, self.owner, self.version, is_calm=True)
-        quiet = 0
-        for count in range(ROUNDS_MAX):
-            if quiet == QUIET_ROUNDS:
-                break
-            try:
-                turn = pipeline.turn(is_draining=count % 3 == 2)
-            except TableBusyError:
-                for name in (lane.name, "quarantine"):
-                    keep_house(self, machine, machine.catalog.find(name))
-                continue
-            except UnavailableError:  # the source
-                self.clock.advance(60)
-                continue
-            except LakebedError as error:
-                raise Violation(ENDS, f"a route in peace: {error}") from error
-            quiet += 1
-            if turn.has_read or turn.committed is not None:
-                quiet = 0
-            else:
-                self.clock.advance(120)
-                pipeline.look_again()
+        take_in_peace(self, pipeline, machine, (lane.name, "quarantine"))
 
     def check(self) -> None:
         """Look at each table, then at all of them together."""
@@ -268,20 +250,7 @@ def take_turn(world: RoutedWorld, lane: Lane, machine: Machine) -> None:
 def replay(world: RoutedWorld, machine: Machine) -> None:
     """Let an operator take records in quarantine of one of the tables once more."""
     lane = world.rng.choice(world.lanes)
-    pipeline = world.replay_in(lane, machine)
-    try:
-        for count in range(world.rng.randrange(1, 6)):
-            turn = pipeline.turn(is_draining=count % 2 == 1)
-            if pipeline.is_idle and not turn.has_read:
-                lane.end_replay(machine, is_whole=True)
-                return
-    except (OwnerFencedError, DefinitionMovedError):
-        lane.end_replay(machine, is_whole=False)
-        raise
-    except LakebedError:
-        if world.rng.random() < 0.5:
-            lane.end_replay(machine, is_whole=False)
-        raise
+    replay_some(world, world.replay_in(lane, machine), partial(lane.end_replay, machine))
 
 
 def clear(world: RoutedWorld, machine: Machine) -> None:
