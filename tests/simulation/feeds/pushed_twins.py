@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lakebed.errors import UnavailableError, UnknownOutcomeError
-from lakebed.feeds import commit_round
+from lakebed.feeds.pacing import known_items
 from lakebed.landing.push import receiver
 from lakebed.landing.push.segment_source import SegmentReader, SegmentSource
 from lakebed.landing.push.segment_store import SegmentStore
@@ -39,7 +39,7 @@ def known_items_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
         put(state, connection, fresh, number)
 
     put = feed_changes.put_items
-    monkeypatch.setattr(commit_round, "taken_before", lambda *_: set())
+    monkeypatch.setattr(known_items, "taken_before", lambda *_: set())
     monkeypatch.setattr("tests.simulation.feeds.pushed_world.taken_before", lambda *_: ())
     monkeypatch.setattr(feed_changes.TakeItems, "check", lambda *_: None)
     monkeypatch.setattr(feed_changes, "put_items", unlike)
