@@ -35,6 +35,7 @@ from lakebed.feeds.round_changes import (
     event_time_of,
     recorded_gaps,
     report_dropped,
+    report_sealed,
     tallies_of,
 )
 from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
@@ -161,6 +162,8 @@ class CommitRound(Generic[BatchT]):
             commit_seconds=round(self._clock.monotonic() - begun, 3),
         )
         report_dropped(table.name, connection, made)
+        if self._make_rows.windows is not None:
+            report_sealed(table, connection, done.number, known.sealed)
         if refusals:  # what came before is committed
             raise refusals[0]
         self._refuse_too_many_bad(table, connection, done.tally)

@@ -15,11 +15,14 @@ from lakebed.ingest.stage_rows import StagedRows
 from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
-from lakebed.model.names import Micros
+from lakebed.model.names import Micros, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.feed_changes import RecordGap
 from lakebed.statestore.log_entries.window_changes import Advance
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.feed_records import connection_of
+from lakebed.statestore.table_state.window_records import windows_of
 
 BatchT = TypeVar("BatchT")
 
@@ -122,6 +125,31 @@ def report_dropped(
             connection=connection.id,
             values_count=dropped.total(),
             paths=shown,
+        )
+
+
+def report_sealed(
+    table: OpenTable,
+    connection: FeedConnection,
+    number: TransactionNumber,
+    before: Micros | None,
+) -> None:
+    """Say which windows an entry has sealed (protocol R19).
+
+    before: those that end there, or before, were sealed when it was made.
+    """
+    with table.head.reading() as state:
+        known = connection_of(state, connection.id)
+        found = [] if known is None else windows_of(state, known, sealed=True, after=before)
+        sealed = [window for window in found if window.sealed == number]
+    if sealed:
+        events.emit(
+            events.FEED_WINDOWS_SEALED,
+            table=table.name,
+            connection=connection.id,
+            number=number,
+            windows_count=len(sealed),
+            rows_count=sum(window.rows for window in sealed),
         )
 
 

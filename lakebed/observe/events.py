@@ -61,6 +61,7 @@ FEED_LAGGING = "feed_lagging"
 FEED_RETRIED = "feed_retried"
 FEED_GAP_RECORDED = "feed_gap_recorded"
 FEED_VALUES_LEFT_OUT = "feed_values_left_out"
+FEED_WINDOWS_SEALED = "feed_windows_sealed"
 FEED_SPILL_DROPPED = "feed_spill_dropped"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
@@ -124,6 +125,8 @@ MEANINGS = {
     FEED_LAGGING: "a connection has been behind its source for longer than its policy allows",
     FEED_RETRIED: "a feed met what may pass; it waits, and tries again; others go on",
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
+    FEED_WINDOWS_SEALED: "windows of event time are complete as of this log entry: said once, by"
+    " who committed it; after a crash `lakebed feed windows` says it alone",
     FEED_VALUES_LEFT_OUT: "values that their columns cannot hold were left out; their records are"
     " rows",
     FEED_SPILL_DROPPED: "a feed dropped records that waited on the disk; they are read again",

@@ -3,6 +3,7 @@ apart or dropped, and a source that has no more holds nothing up (protocol R18, 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import lakebed
 from lakebed.errors import InvalidError
 from lakebed.feeds.run_feeds import FeedDone
 from lakebed.model.feeds.windows import WINDOWS_MAX
+from lakebed.observe.events import FEED_WINDOWS_SEALED
 from lakebed.statestore.table_state.feed_records import connections
 from lakebed.statestore.table_state.window_records import (
     Watermark,
@@ -96,6 +98,24 @@ def test_rows_are_counted_by_window_and_the_watermark_seals_what_it_has_passed(
         (micros(60), 2, 1),
         (micros(120), 1, 0),
     ]
+
+
+def test_each_sealed_window_is_said_once_by_the_entry_that_sealed_it(
+    calls: Calls, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        for seconds in ((1, 59, 61, 119), (131,), (132, 61), (400,)):
+            calls.write(*seconds)
+            calls.run()
+    said = [
+        record.__dict__["facts"]
+        for record in caplog.records
+        if record.__dict__.get("event") == FEED_WINDOWS_SEALED
+    ]
+    counts = [(facts["windows_count"], facts["rows_count"]) for facts in said]
+    assert counts == [(1, 2), (1, 2), (1, 2)]
+    sealed = {w.sealed for w in calls.known()[1] if w.sealed is not None}
+    assert {facts["number"] for facts in said} == sealed
 
 
 def test_late_rows_that_are_accepted_make_a_revision(calls: Calls) -> None:
