@@ -224,12 +224,15 @@ def _reason_of_number(value: object, scale: int, at: str) -> Reason | None:
         return Verdict.TYPE_MISMATCH, f"{at}: {kind}"
     mantissa, _, exponent_text = value.lower().partition("e")
     if len(exponent_text.lstrip("+-0")) > 4:  # Python's decimals are not made of these
-        if not mantissa.strip("+-0."):
+        if not mantissa.strip("+-0.") and "-" in exponent_text:
             return None
         return Verdict.OUT_OF_RANGE, f"{at}: its exponent is too large"
     _, digits, exponent = Decimal(str(value).replace("+-", "-")).as_tuple()
     assert isinstance(exponent, int), "the text is a number's"
-    if any(digits) and len(digits) + max(exponent, 0) > DIGITS_MAX - scale:
+    whole, _, fraction = mantissa.lstrip("+-").partition(".")
+    beyond = int(exponent_text.replace("+-", "-") or 0) - len(fraction)
+    length = len(whole.lstrip("0")) + len(fraction) + max(beyond, 0)  # as Arrow counts digits
+    if length > DIGITS_MAX - scale:
         return Verdict.OUT_OF_RANGE, f"{at}: too large"
     lost = digits[max(len(digits) + exponent + scale, 0) :] if exponent < -scale else ()
     if any(lost):
