@@ -35,9 +35,9 @@ from lakebed.feeds.lifecycle import FeedStanding, standing_of
 from lakebed.feeds.living_workers import LISTEN_SECONDS
 from lakebed.feeds.operating.flush_feed import FLUSH_SECONDS, FeedFlushed
 from lakebed.feeds.operating.missing_workers import MissingWorkers
-from lakebed.feeds.pacing.held_bytes import MEMORY_MIB
 from lakebed.feeds.run_feeds import run_feeds
 from lakebed.model.feeds.definitions import KINDS, DefinitionKind
+from lakebed.model.feeds.held_bytes import MEMORY_MIB
 from lakebed.tables.change_table import clear_table
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.cli.work import stop_signals
 from lakebed.errors import InvalidError
-from lakebed.feeds.pacing.held_bytes import MEMORY_MIB, MEMORY_MIB_MIN
+from lakebed.model.feeds.held_bytes import MEMORY_MIB, MEMORY_MIB_MIN
 from lakebed.observe.prometheus import serving_metrics
 
 if TYPE_CHECKING:

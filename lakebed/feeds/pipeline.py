@@ -32,11 +32,11 @@ from lakebed.feeds.open_splits import OpenSplit, in_turn
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pacing.flush import Flush
-from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pacing.spilling import SpillingSource
 from lakebed.feeds.rotation import Waiting, minute_of, reason_to_commit
 from lakebed.feeds.round_changes import SplitRecords
+from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.feeds.positions import Position
 from lakebed.observe import events
 from lakebed.ports.clock import Clock

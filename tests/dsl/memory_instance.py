@@ -29,8 +29,8 @@ from lakebed.bootstrap.functions import committer, dead_letters
 from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.functions.table_stores import TableStores, table_stores
 from lakebed.bootstrap.memory import Memory
-from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.ingest.sources import ArrowSource
+from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_table_message
 from lakebed.model.names import JobId
 from lakebed.model.schema import schema_of

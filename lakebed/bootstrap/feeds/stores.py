@@ -12,7 +12,7 @@ from lakebed.backends.local.feed_registry import SqliteFeedRegistry
 from lakebed.backends.local.leases import SqliteLeases
 from lakebed.backends.local.secrets import EnvironmentSecrets, FileSecrets, FirstOfSecrets
 from lakebed.config.definitions.decoder_registries import RegistryOf
-from lakebed.feeds.pacing.held_bytes import HeldBytes
+from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.leases import Leases
 from lakebed.ports.schema_registry import SchemaRegistry

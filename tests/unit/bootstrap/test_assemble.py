@@ -27,7 +27,7 @@ from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
-from lakebed.feeds.pacing.held_bytes import HeldBytes
+from lakebed.model.feeds.held_bytes import HeldBytes
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -20,12 +20,12 @@ from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import NewestOwners
-from lakebed.feeds.pacing.held_bytes import HeldBytes
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pipeline import DISCOVER_SECONDS, OWN_SECONDS, TRIES_MAX, Pipeline
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StagedRows, StageRows
 from lakebed.landing.landing_table import LANDING_SCHEMA
+from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.feeds.positions import connection_id
 from lakebed.model.names import TransactionNumber, table_name
 from lakebed.observe.events import FEED_PROGRESSED

@@ -8,7 +8,7 @@ import pytest
 
 from lakebed.errors import UnavailableError
 from lakebed.feeds.commit_round import CommitRound
-from lakebed.feeds.pacing.held_bytes import MEMORY_MIB, MIB, HeldBytes
+from lakebed.model.feeds.held_bytes import MEMORY_MIB, MIB, HeldBytes
 from tests.unit.feeds.test_pipeline import Given
 
 LINE = b"x" * 9 + b"\n"
