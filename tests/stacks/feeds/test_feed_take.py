@@ -68,7 +68,7 @@ def test_runs_that_fail_and_feeds_that_fail_have_alarms_with_pages(taking: Templ
         assert (ROOT / said.rpartition("see ")[2]).exists(), said
 
 
-def test_the_function_may_what_tasks_may_but_read_secrets(
+def test_the_function_may_what_tasks_may_but_read_secrets_and_land_pushes(
     taking: Templates, synthesize: Synthesize
 ) -> None:
     settings = {"feed_queues": QUEUE, "sources": "s3://landing/files"}
@@ -76,8 +76,9 @@ def test_the_function_may_what_tasks_may_but_read_secrets(
     may = [json.dumps(one, sort_keys=True) for one in statements(taking, "TakeFunctionRole")]
     tasks = [json.dumps(one, sort_keys=True) for one in statements(fed, "TasksRole")]
     assert {one for one in may if "logs:PutLogEvents" not in one} == {
-        one for one in tasks if "secretsmanager" not in one
+        one for one in tasks if "secretsmanager" not in one and "/segments/" not in one
     }
+    assert any("/segments/" in one for one in tasks)
     assert QUEUE in json.dumps(may)
 
 
