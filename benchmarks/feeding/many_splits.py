@@ -25,5 +25,4 @@ def run() -> list[Figure]:
             (status,) = opened.status(TABLE)
             (fed,) = status.connections
             assert fed.stored == TOPICS * PARTITIONS * RECORDS_OF_EACH
-            print(status)
     return [Figure(f"{PREFIX}.many_splits_peak_mib", used.peak_mib, "MiB", PEAK_MIB_MAX)]

@@ -83,7 +83,7 @@ def running_feeds(
 def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[pa.RecordBatch]:
     """Return what lands a feed. Raises: as `running_feeds`."""
     table, connection = landing_of(app, definition.feed, definition.id, definition.version)
-    segments = segments_of(app, definition)
+    segments = pushed_segments(app.objects, definition)
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=connection,
@@ -102,11 +102,6 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
         splits=share(connection.id, definition.policy),
         held=app.feeds.held,
     )
-
-
-def segments_of(app: App, definition: FeedDefinition) -> SegmentStore:
-    """Return what is pushed into a feed, and waits."""
-    return pushed_segments(app.objects, definition)
 
 
 def landing_of(app: App, feed: Feed, id_: str, version: int) -> tuple[OpenTable, FeedConnection]:
@@ -155,7 +150,7 @@ def connected_feed(
     try:
         splits = share(target[1].id, definition.policy)
         return pipeline_from(app, definition, target, source, splits)
-    except Exception:
+    except Exception:  # whatever it was: a shared source counts who reads it
         source.close()
         raise
 

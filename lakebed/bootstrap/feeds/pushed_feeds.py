@@ -18,10 +18,15 @@ from lakebed.statestore.table_state.feed_records import connection_of, taken_ite
 
 
 def pushed_segments(objects: ObjectStore, definition: FeedDefinition) -> SegmentStore:
-    """Return what is pushed into a feed: by its id, and of a feed that no registry knows by its
-    name, whatever becomes of its landing table."""
-    named = digest_of(b"pushed", definition.feed.name.encode()).hex()
-    return SegmentStore(objects, connection_id(definition.id or named))
+    """Return what is pushed into a feed, and waits."""
+    id_ = connection_id(definition.id) if definition.id else id_in_file(definition.feed.name)
+    return SegmentStore(objects, id_)
+
+
+def id_in_file(feed: str) -> ConnectionId:
+    """Return the id of a feed that no registry knows, as only a file defines it: it follows from
+    its name, whatever becomes of its landing table."""
+    return connection_id(digest_of(b"pushed", feed.encode()).hex())
 
 
 def rules_of(feed: str, source: PushFeed, token: Secret | None) -> ReceiverRules:

@@ -10,8 +10,8 @@ from lakebed.backends.web.push_server import push_server
 from lakebed.backends.web.push_socket import push_socket
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.file_definitions import definitions_in, refuse_defined
-from lakebed.bootstrap.feeds.pipelines import landing_of, segments_of
-from lakebed.bootstrap.feeds.pushed_feeds import landed_items, rules_of
+from lakebed.bootstrap.feeds.pipelines import landing_of
+from lakebed.bootstrap.feeds.pushed_feeds import landed_items, pushed_segments, rules_of
 from lakebed.bootstrap.open_lake import OpenLake
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
@@ -85,7 +85,7 @@ def receiver_of(
     table, connection = landing_of(app, definition.feed, definition.id, definition.version)
     receiver = Receiver(
         _rules_of(app, feed, source),
-        segments_of(app, definition),
+        pushed_segments(app.objects, definition),
         lambda prefix: landed_items(table, connection.id, prefix),
         clock=app.clock,
         token=lambda: app.rng.getrandbits(128),

@@ -10,6 +10,7 @@ from itertools import islice
 import msgspec
 
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.feeds.pushed_feeds import id_in_file
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.errors import InvalidError, LakebedError, did_you_mean
 from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
@@ -24,7 +25,7 @@ from lakebed.landing.push.waiting_segments import (
     waiting_segments,
 )
 from lakebed.model.feeds.positions import connection_id
-from lakebed.model.names import ConnectionId, digest_of
+from lakebed.model.names import ConnectionId
 from lakebed.model.paths import FEEDS_PREFIX
 
 PATHS_MAX = 1_000_000
@@ -98,7 +99,7 @@ def segments_dropped(app: App, feed: str, *, although_defined: bool) -> WaitingS
 
 def waits_in_file(app: App, feed: str) -> bool:
     """Whether something waits that was pushed into a feed while only a file defined it."""
-    return any(True for _ in SegmentStore(app.objects, _id_in_file(feed)).names(1))
+    return any(True for _ in SegmentStore(app.objects, id_in_file(feed)).names(1))
 
 
 def check_droppable(app: App, feed: str, *, although_defined: bool) -> None:
@@ -122,16 +123,11 @@ def _id_of(app: App, known: KnownDefinitions, feed: str) -> ConnectionId:
     if feed in known.file.feeds:
         return connection_id(known.feed(feed).id)
     folders = _folders(app)
-    id_ = connection_id(feed) if _ID.fullmatch(feed) else _id_in_file(feed)
+    id_ = connection_id(feed) if _ID.fullmatch(feed) else id_in_file(feed)
     if id_ in folders:
         return id_
     hint = did_you_mean(feed, [*known.file.feeds, *sorted(folders)], what="feed")
     raise InvalidError("no feed has this name or id", feed=ascii(feed)[:80], hint=hint)
-
-
-def _id_in_file(feed: str) -> ConnectionId:
-    """Return the id by which `segments_of` knows a feed that only a file defines."""
-    return connection_id(digest_of(b"pushed", feed.encode()).hex())
 
 
 def _folders(app: App) -> set[ConnectionId]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.feeds.pipelines import segments_of
+from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import landing_table_name
 from lakebed.errors import LakebedError
@@ -36,7 +36,7 @@ def _pushed(
         feed = known.feed(name)
         if isinstance(feed.feed.source, PushFeed | SocketFeed):
             with suppress(LakebedError):
-                yield name, waiting_segments(segments_of(app, feed), app.clock.now())
+                yield name, waiting_segments(pushed_segments(app.objects, feed), app.clock.now())
 
 
 def _pipes(app: App, known: KnownDefinitions, name: str) -> list[Pipe]:

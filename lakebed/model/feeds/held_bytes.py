@@ -14,16 +14,16 @@ file, while the others hold what they have read."""
 class HeldBytes:
     """Bytes that pipelines of one process have read and not committed, and how many they may have.
 
-    bytes_max: of all together. One read may go beyond it.
+    bytes_max: of all together; 0: what fits into the usual memory. One read may go beyond it.
     """
 
-    def __init__(self, bytes_max: int = (MEMORY_MIB - BASE_MIB) * MIB // TIMES_HELD) -> None:
-        self.bytes_max = bytes_max
+    def __init__(self, bytes_max: int = 0) -> None:
+        self.bytes_max = bytes_max or _fitting(MEMORY_MIB)
         self._held: dict[object, int] = {}
 
     def fit_into(self, memory_mib: int) -> None:
         """Hold only so many that the process stays below so much memory."""
-        self.bytes_max = (memory_mib - BASE_MIB) * MIB // TIMES_HELD
+        self.bytes_max = _fitting(memory_mib)
 
     @property
     def room(self) -> int:
@@ -41,3 +41,7 @@ class HeldBytes:
         """Whether there is no room, and this one holds the most: its commit makes the most room by
         one entry."""
         return not self.room and self._held.get(holder, 0) == max(self._held.values(), default=-1)
+
+
+def _fitting(memory_mib: int) -> int:
+    return (memory_mib - BASE_MIB) * MIB // TIMES_HELD

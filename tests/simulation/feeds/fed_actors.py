@@ -22,15 +22,25 @@ if TYPE_CHECKING:
 def take_turns(world: FedWorld, machine: Machine) -> None:
     """Let a machine's worker read and commit. It stops where others were faster, and begins again
     as they do: with a new number of an owner, and the newest definition."""
-    pipeline = world.pipeline_of(machine)
+    pipeline, forget = world.pipeline_of(machine), partial(world.forget_pipeline, machine)
+    for _ in range(world.rng.randrange(1, 5)):
+        turn_once(world, pipeline, forget)
+
+
+class _Forget(Protocol):
+    def __call__(self, *, to_newest: bool) -> None: ...
+
+
+def turn_once(world: World, pipeline: Pipeline[Any], forget: _Forget) -> None:
+    """Take one turn. forget: is called where the next one is to be of a new owner, or by the newest
+    definition."""
     try:
-        for _ in range(world.rng.randrange(1, 5)):
-            pipeline.turn(is_draining=world.rng.random() < 0.4)
+        pipeline.turn(is_draining=world.rng.random() < 0.4)
     except OwnerFencedError:
-        world.forget_pipeline(machine)
+        forget(to_newest=False)
         raise
     except DefinitionMovedError:
-        world.forget_pipeline(machine, to_newest=True)
+        forget(to_newest=True)
         raise
     except LakebedError:
         if world.rng.random() < 0.5:

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from lakebed.errors import LakebedError
-from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.operating.position_admin import positions_in
@@ -31,7 +30,7 @@ from tests.simulation import actors
 from tests.simulation.auditor import Auditor
 from tests.simulation.ending import check_exact
 from tests.simulation.feeds import fed_actors
-from tests.simulation.feeds.fed_actors import replay_some
+from tests.simulation.feeds.fed_actors import replay_some, turn_once
 from tests.simulation.feeds.fed_auditor import FedAuditor
 from tests.simulation.feeds.fed_rows import FED_SCHEMA
 from tests.simulation.feeds.fed_world import FedWorld, OwnsAs, take_in_peace
@@ -232,19 +231,7 @@ def take_turns_on_all(world: RoutedWorld, machine: Machine) -> None:
 def take_turn(world: RoutedWorld, lane: Lane, machine: Machine) -> None:
     """Let a machine's worker on a table take a turn. It begins again as a new owner, or with the
     newest definition, where it must."""
-    pipeline = world.pipeline_in(lane, machine)
-    try:
-        pipeline.turn(is_draining=world.rng.random() < 0.4)
-    except OwnerFencedError:
-        lane.forget(machine, to_newest=False)
-        raise
-    except DefinitionMovedError:
-        lane.forget(machine, to_newest=True)
-        raise
-    except LakebedError:
-        if world.rng.random() < 0.5:
-            pipeline.forget()
-        raise
+    turn_once(world, world.pipeline_in(lane, machine), partial(lane.forget, machine))
 
 
 def replay(world: RoutedWorld, machine: Machine) -> None:

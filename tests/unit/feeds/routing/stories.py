@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lakebed
+from lakebed.bootstrap.feeds.worker import feed_worker
 from lakebed.errors import LakebedError
 from lakebed.feeds.run_feeds import FeedDone
+from lakebed.feeds.worker import FeedWorker
 from lakebed.model.feeds.tallies import Tally
 
 TEXT = """
@@ -85,3 +89,24 @@ class Events:
     def check(self) -> None:
         found = self.lake.fsck(deep=True).findings
         assert [one.code for one in found if one.severity != "notice"] == []
+
+
+def turn_until(worker: FeedWorker[Any], is_so: Callable[[], bool]) -> bool:
+    """Let a worker take turns until something is so, at most for twenty seconds. Returns whether it
+    is."""
+    end = time.monotonic() + 20
+    while not is_so():
+        if time.monotonic() >= end:
+            return False
+        worker.turn()
+        time.sleep(0.01)
+    return True
+
+
+def work(events: Events, is_done: Callable[[], bool]) -> bool:
+    """Let a new worker take turns until something is so: see `turn_until`."""
+    worker = feed_worker(events.lake._app)
+    try:
+        return turn_until(worker, is_done)
+    finally:
+        worker.close()

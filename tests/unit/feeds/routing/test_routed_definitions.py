@@ -3,10 +3,8 @@ tables fails by itself."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,10 +14,9 @@ from lakebed.config.feeds import feed_file
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.feed import FeedDefinitions
 from lakebed.feeds.known_definitions import ConnectionDefinition
-from lakebed.feeds.worker import FeedWorker
 from lakebed.model.feeds.definitions import FeedFailure
 from tests.unit.feeds.definition_stories import Definitions
-from tests.unit.feeds.routing.stories import WEB_APP, WITH_REST, Events
+from tests.unit.feeds.routing.stories import WEB_APP, WITH_REST, Events, turn_until
 
 FEED = '[feed.events]\nfiles = "*.json"\ndecoder = { format = "json" }\n'
 ROUTED = f'[connection.c]\nfeed = "events"\nroute = {WEB_APP}\n'
@@ -204,29 +201,18 @@ def test_a_worker_goes_on_with_the_tables_that_did_not_fail(events: Events) -> N
     events.write({"type": "APP", "id": 1}, {"type": "WEB", "id": 2})
     worker = feed_worker(events.lake._app)
     try:
-        _turn_until(worker, lambda: bool(definitions.standing("events").failed))
+        turn_until(worker, lambda: bool(definitions.standing("events").failed))
         failed = definitions.standing("events").failed
         assert list(failed) == ["connection.by-type/app"]
         assert failed["connection.by-type/app"].startswith("record-refused")
-        assert _turn_until(worker, lambda: events.ids("web") == [2])
+        assert turn_until(worker, lambda: events.ids("web") == [2])
         events.write({"type": "WEB", "id": 3})
-        assert _turn_until(worker, lambda: events.ids("web") == [2, 3]), "the other one goes on"
+        assert turn_until(worker, lambda: events.ids("web") == [2, 3]), "the other one goes on"
         names = [report.name for report in worker.reports()]
         assert names == ["by-type/web"]
         definitions.apply(events.text(WEB_APP))
-        assert _turn_until(worker, lambda: events.ledger("app").read == 3), "as of a new version"
+        assert turn_until(worker, lambda: events.ledger("app").read == 3), "as of a new version"
     finally:
         worker.close()
     assert not definitions.standing("events").failed
     assert events.quarantined() == {("missing-field", b'{"type": "APP", "id": 1}'): 1}
-
-
-def _turn_until(worker: FeedWorker[Any], is_so: Callable[[], bool]) -> bool:
-    """Let a worker take turns until something is so, at most for twenty seconds."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        worker.turn()
-        if is_so():
-            return True
-        time.sleep(0.05)
-    return False

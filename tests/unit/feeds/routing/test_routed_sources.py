@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from lakebed.bootstrap.feeds.receivers import receiver_of
-from lakebed.bootstrap.feeds.worker import feed_worker
 from lakebed.feed import FeedDefinitions
 from lakebed.landing.push.receiver import RequestHead
-from tests.unit.feeds.routing.stories import WEB_APP, WITH_REST, Events
+from tests.unit.feeds.routing.stories import WEB_APP, WITH_REST, Events, work
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
 
@@ -24,18 +22,6 @@ def events(tmp_path: Path) -> Iterator[Events]:
     given = Events(tmp_path)
     yield given
     given.lake.close()
-
-
-def work(events: Events, is_done: Callable[[], bool]) -> None:
-    """Let a new worker take turns until something is so, at most for twenty seconds."""
-    worker, end = feed_worker(events.lake._app), time.monotonic() + 20
-    try:
-        while not is_done():
-            worker.turn()
-            assert time.monotonic() < end
-            time.sleep(0.02)
-    finally:
-        worker.close()
 
 
 def push(events: Events, *records: object) -> None:
@@ -55,8 +41,10 @@ def test_what_is_pushed_is_landed_once_and_goes_into_its_tables(events: Events) 
     push(events, {"type": "WEB", "id": 1}, {"type": "APP", "id": 2, "screen": 0})
     push(events, {"type": "WEB", "id": 3}, {"type": "POS", "id": 4})
     tables = events.lake.tables
-    work(events, lambda: "events_landing" in tables() and len(events.rows("events_landing")) == 4)
-    work(events, lambda: {events.ledger(name).read for name in ("web", "app")} == {4})
+    assert work(
+        events, lambda: "events_landing" in tables() and len(events.rows("events_landing")) == 4
+    )
+    assert work(events, lambda: {events.ledger(name).read for name in ("web", "app")} == {4})
     assert (events.ids("web"), events.ids("app")) == ([1, 3], [2])
     assert events.quarantined() == {("no-route", b'{"type": "POS", "id": 4}'): 2}
     assert len(events.rows("events_landing")) == 4
@@ -76,7 +64,7 @@ def test_windows_of_a_table_count_its_own_rows(events: Events) -> None:
     FeedDefinitions(events.lake).apply(text.replace('{ format = "json" }', time_of))
     definitions = FeedDefinitions(events.lake)
     definitions.start("events")
-    work(events, lambda: {events.ledger(name).read for name in ("web", "rest")} == {5})
+    assert work(events, lambda: {events.ledger(name).read for name in ("web", "rest")} == {5})
     counted = {
         name: [(one.rows, one.start) for one in events.lake.table(name).windows()]
         for name in ("web", "rest")

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pytest
 
 from lakebed.bootstrap.feeds import pipelines
-from lakebed.bootstrap.feeds.worker import feed_worker
 from lakebed.feed import FeedDefinitions
 from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.ports.record_source import RecordSource
 from tests.unit.feeds.routing.brokers import CountingBroker, CountingSource
-from tests.unit.feeds.routing.stories import TABLES, WITH_REST, Events
+from tests.unit.feeds.routing.stories import TABLES, WITH_REST, Events, work
 
 WAITS = """policy = "Waits"
 [policy.Waits]
@@ -37,18 +36,6 @@ def events(tmp_path: Path) -> Iterator[Events]:
     given = Events(tmp_path)
     yield given
     given.lake.close()
-
-
-def work(events: Events, is_done: Callable[[], bool]) -> bool:
-    """Let a worker take turns until something is so, at most for twenty seconds."""
-    worker, end = feed_worker(events.lake._app), time.monotonic() + 20
-    try:
-        while not is_done() and time.monotonic() < end:
-            worker.turn()
-            time.sleep(0.01)
-        return is_done()
-    finally:
-        worker.close()
 
 
 def started(events: Events, more: str = "") -> FeedDefinitions:
