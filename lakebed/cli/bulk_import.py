@@ -14,7 +14,7 @@ import click
 
 from lakebed.cli.program import Command, Session, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.cli.rows import file_arguments, show_ingested
+from lakebed.cli.row_commands.rows import file_arguments, show_ingested
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
-from lakebed.cli.rows import ingest, query
+from lakebed.cli.row_commands.rows import ingest, query
 from lakebed.cli.states import state
 from lakebed.cli.table_changes import (
     alter,

@@ -9,15 +9,6 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from lakebed.cli.key_text import (
-    named_types,
-    processing_in_file,
-    renames_from_text,
-    settings_from_text,
-    split_point_from_text,
-    split_point_text,
-    split_points_from_file,
-)
 from lakebed.cli.program import (
     Command,
     Session,
@@ -25,6 +16,15 @@ from lakebed.cli.program import (
     counted,
     pass_session,
     time_text,
+)
+from lakebed.cli.row_commands.key_text import (
+    named_types,
+    processing_in_file,
+    renames_from_text,
+    settings_from_text,
+    split_point_from_text,
+    split_point_text,
+    split_points_from_file,
 )
 from lakebed.errors import InvalidError
 from lakebed.model.processing import processing_json

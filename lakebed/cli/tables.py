@@ -11,7 +11,8 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from lakebed.cli.key_text import (
+from lakebed.cli.program import CommandGroup, Session, arguments_as, pass_session
+from lakebed.cli.row_commands.key_text import (
     named_types,
     processing_in_file,
     schema_from_options,
@@ -20,7 +21,6 @@ from lakebed.cli.key_text import (
     split_points_from_file,
     text_in,
 )
-from lakebed.cli.program import CommandGroup, Session, arguments_as, pass_session
 from lakebed.errors import InvalidError, UnreadableInputError
 from lakebed.model.json_fields import fields_once
 from lakebed.model.processing import processing_json

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from lakebed.cli.key_text import text_in
 from lakebed.cli.program import Command, Session, pass_session
+from lakebed.cli.row_commands.key_text import text_in
 from lakebed.cli.work import stop_signals
 from lakebed.errors import UnreadableInputError
 

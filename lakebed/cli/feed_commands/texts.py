@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakebed.cli.key_text import text_in
+from lakebed.cli.row_commands.key_text import text_in
 from lakebed.errors import UnreadableInputError
 
 

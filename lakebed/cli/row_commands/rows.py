@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from lakebed.cli.key_text import key_from_text, ranges_from_text, zones_from_text
 from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
 from lakebed.cli.progress import ProgressLine
+from lakebed.cli.row_commands.key_text import key_from_text, ranges_from_text, zones_from_text
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
 from lakebed.model.predicates.text import predicate_from_text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from lakebed.cli.row_formats import Format
+    from lakebed.cli.row_commands.row_formats import Format
     from lakebed.tasks.user_jobs import Ingested
 
 ROWS_SHOWN = 40
@@ -254,7 +254,7 @@ def query(session: Session, given: QueryArguments) -> None:
 def _write_to_file(
     session: Session, rows: pa.RecordBatchReader, format: Format, output: Path
 ) -> None:
-    from lakebed.cli.row_formats import write_file
+    from lakebed.cli.row_commands.row_formats import write_file
 
     with ProgressLine(silent=session.as_json) as line:
         written = write_file(
@@ -266,7 +266,7 @@ def _write_to_file(
 
 def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> None:
     """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more."""
-    from lakebed.cli.row_formats import write_rows
+    from lakebed.cli.row_commands.row_formats import write_rows
 
     out = sys.stdout.buffer
     if not peek:
@@ -285,7 +285,7 @@ def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> Non
 
 def _format(session: Session, given: QueryArguments) -> Format:
     """Return as what rows are written. Raises: InvalidError for options that do not go together."""
-    from lakebed.cli.row_formats import check_output, format_named
+    from lakebed.cli.row_commands.row_formats import check_output, format_named
 
     output = given.output
     if output is not None and scheme_of(output) is not None:

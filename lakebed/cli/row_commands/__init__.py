@@ -1,0 +1,1 @@
+"""Commands that put rows into tables, and give them out."""
