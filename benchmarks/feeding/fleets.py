@@ -6,28 +6,30 @@ from __future__ import annotations
 import logging
 import os
 import statistics
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from itertools import pairwise
+from contextlib import closing
 from pathlib import Path
-from subprocess import Popen
 from tempfile import TemporaryDirectory
 
+from benchmarks.feeding import attaching
 from benchmarks.feeding.rides import PARTITIONS, SCHEMA, TABLE, broker, produce, produce_more
+from benchmarks.feeding.worker_processes import (
+    RECORDS_OF_EACH,
+    SECONDS_MAX,
+    TOPICS,
+    records_read,
+    wait_until,
+    when_reached,
+    workers_on,
+)
 from benchmarks.figures import Figure
-from benchmarks.processes import ROOT
 from lakebed.backends.local.leases import SqliteLeases
 from lakebed.feed import FeedDefinitions, Feeds
 from lakebed.lake import connect
 from lakebed.observe.events import FEED_PROGRESSED
 from tests.servers.kafka import KafkaServer
 
-TOPICS, RECORDS_OF_EACH = 8, 30_000
-COMMAND = "from lakebed.cli.main import main; main()"
-SECONDS_MAX = 300
 COMMITS, PACED_RECORDS = 120, 200
 RATIO_MIN, COMMIT_SECONDS_MAX, RECOVERY_SECONDS_MAX = 1.8, 1.0, 10.0
 DEFINED = """
@@ -61,6 +63,7 @@ def run(rounds: int) -> list[Figure]:
                 recovered.append(_recovery(kafka, Path(folder, "lake")))
         with TemporaryDirectory() as folder:
             commits = _commit_seconds(kafka, Path(folder, "lake"))
+        attached = attaching.run(kafka, rounds)
     one, two = (statistics.median(found) for found in rates.values())
     p99 = sorted(commits)[len(commits) * 99 // 100]
     return [
@@ -68,6 +71,7 @@ def run(rounds: int) -> list[Figure]:
         Figure("feed.workers_1.records_per_second", one, "records/s", None, "higher"),
         Figure("feed.recovery_seconds", statistics.median(recovered), "s", RECOVERY_SECONDS_MAX),
         Figure("feed.commit_seconds_p99", p99, "s", COMMIT_SECONDS_MAX),
+        *attached,
     ]
 
 
@@ -80,14 +84,14 @@ def _rate(kafka: KafkaServer, lake: Path, workers: int) -> float:
     seen = [(0.0, 0)]
 
     def has_all() -> bool:
-        read = _read(lake)
+        read = records_read(lake)
         if read != seen[-1][1]:
             seen.append((time.monotonic(), read))
-        return read == records
+        return read >= records  # what earlier rounds sent meanwhile comes on top
 
-    with _workers(lake, cores[:workers]) as running:
-        _wait_until(has_all, running)
-    first, last = (_when(seen, records * share) for share in (0.25, 0.75))
+    with workers_on(lake, cores[:workers]) as running:
+        wait_until(has_all, running)
+    first, last = (when_reached(seen, records * share) for share in (0.25, 0.75))
     return records / 2 / (last - first)
 
 
@@ -97,21 +101,21 @@ def _recovery(kafka: KafkaServer, lake: Path) -> float:
     _define(lake, kafka, start="latest")
     leases = SqliteLeases(lake)
     cores = sorted(os.sched_getaffinity(0))
-    with _workers(lake, cores[:2]) as running, closing(leases):
+    with workers_on(lake, cores[:2]) as running, closing(leases):
 
         def is_shared() -> bool:
             owners = {owner.worker for owner in leases.owners()}
             return len(owners) == len(running) and "" not in owners
 
-        _wait_until(is_shared, running)
+        wait_until(is_shared, running)
         produce_more(kafka, TOPICS, PACED_RECORDS)
-        _wait_until(lambda: _read(lake) == PACED_RECORDS, running)
+        wait_until(lambda: records_read(lake) == PACED_RECORDS, running)
         killed = running.pop()
         killed.kill()
         killed.wait()
         begun = time.monotonic()
         produce_more(kafka, TOPICS, PACED_RECORDS)
-        _wait_until(lambda: _read(lake) == 2 * PACED_RECORDS, running)
+        wait_until(lambda: records_read(lake) == 2 * PACED_RECORDS, running)
         return time.monotonic() - begun
 
 
@@ -152,50 +156,9 @@ class CommitSeconds(logging.Handler):
             self.found.append(record.__dict__["facts"]["commit_seconds"])
 
 
-def _read(lake: Path) -> int:
-    """Return how many records are committed."""
-    with connect(lake) as opened:
-        (status,) = opened.status(TABLE)
-        return sum(one.read for one in status.connections)
-
-
-def _wait_until(is_so: Callable[[], bool], running: list[Popen[bytes]]) -> None:
-    end = time.monotonic() + SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < end
-        assert all(process.poll() is None for process in running), "one has ended"
-        time.sleep(0.05)
-
-
-def _when(seen: list[tuple[float, int]], wanted: float) -> float:
-    """Return when so many records had been read, on a straight line between two looks."""
-    for (before, less), (after, more) in pairwise(seen):
-        if more >= wanted:
-            return before + (after - before) * (wanted - less) / (more - less)
-    raise AssertionError("all were read")
-
-
 def _define(lake: Path, kafka: KafkaServer, *, start: str = "earliest") -> None:
     with connect(lake, create=True) as opened:
         opened.create_table(TABLE, SCHEMA)
         definitions = FeedDefinitions(opened)
         definitions.apply(DEFINED.format(table=TABLE, servers=kafka.servers, start=start))
         definitions.start(TABLE)
-
-
-@contextmanager
-def _workers(lake: Path, cores: list[int]) -> Iterator[list[Popen[bytes]]]:
-    """Run a worker on each core."""
-    allowed, running = os.sched_getaffinity(0), list[Popen[bytes]]()
-    command = [sys.executable, "-c", COMMAND, "--lake", str(lake), "feed", "run"]
-    try:
-        for core in cores:
-            os.sched_setaffinity(0, {core})
-            running.append(Popen(command, cwd=ROOT))
-        os.sched_setaffinity(0, allowed)
-        yield running
-    finally:
-        os.sched_setaffinity(0, allowed)
-        for process in running:
-            process.kill()
-            process.wait()
