@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -93,7 +94,7 @@ def _cut(
     whole = leaf[0].key_range
     edges = [whole.min, *points, whole.max]
     found = []
-    for least, most in zip(edges, edges[1:], strict=False):
+    for least, most in pairwise(edges):
         assert least is not None, "only the last end may be open"
         inside = KeyRange(least, most)
         found.append(

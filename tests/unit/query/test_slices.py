@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,7 +74,7 @@ def test_slices_in_their_order_give_the_rows_of_the_plan(
     assert [one.number for one in slices] == list(range(len(slices)))
     found = [read(table, plan_of_slice(plan, one)) for one in slices]
     assert [row for rows in found for row in rows] == read(table, plan) != []
-    for before, after in zip(slices, slices[1:], strict=False):
+    for before, after in pairwise(slices):
         assert before.key_range.max is not None
         assert before.key_range.max <= after.key_range.min
 
