@@ -317,11 +317,10 @@ def _refuse_what_is_there(target: Target) -> None:
 def _finish(table: OpenTable, target: Target, plan: ExportPlan | None, clock: Clock) -> None:
     """Let the version be collected, and remove what only an unfinished export needs, the plan last:
     a run that is killed here is finished by the next one."""
-    if plan is None:
-        return
-    VersionPin(table, plan.pin, clock).drop()
-    _delete(target, [path for path in target.objects.list(f"{PROGRESS}/") if path != PLAN])
-    _delete(target, [PLAN])
+    if plan is not None:
+        VersionPin(table, plan.pin, clock).drop()
+        _delete(target, [path for path in target.objects.list(f"{PROGRESS}/") if path != PLAN])
+        _delete(target, [PLAN])
     target.tidy()
 
 
