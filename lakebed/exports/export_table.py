@@ -20,6 +20,7 @@ from lakebed.errors import (
     InvalidError,
     LakebedError,
     ObjectExistsError,
+    UnknownOutcomeError,
     VersionExpiredError,
 )
 from lakebed.exports.export_plan import ExportPlan, ExportRequest, plan_bytes, plan_in
@@ -64,14 +65,13 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     repeated: bool = False
 
 
-class _Work(NamedTuple):
-    """An export that goes on."""
+class _Asked(NamedTuple):
+    """What is to be exported, and where to. digest: of the request, in hex digits."""
 
     table: OpenTable
     target: Target
-    plan: ExportPlan
     request: ExportRequest
-    pin: VersionPin
+    digest: str
 
 
 class ExportTable:
@@ -102,24 +102,28 @@ class ExportTable:
             UnavailableError, UnknownOutcomeError, DeniedError: run it again; it goes on.
         """
         with table.head.reading() as state:
-            digest = request.digest(state.schema()).hex()
+            schema = state.schema()
+        request.selection(schema)
+        asked = _Asked(table, target, request, request.digest(schema).hex())
         if restart:
             _remove_export(table, target, self._clock)
-        plan = plan_in(target)
-        done = manifest_in(target)  # behind the plan: who finishes puts it, then deletes the plan
-        if done is not None:
-            _refuse_other(target, done.table, done.request, table, digest)
+        plan, done = _found(asked)
+        pin = None
+        if plan is None and done is None:
+            plan, pin = self._begun(asked, slice_bytes)
+            done = _found(asked)[1]  # another process may have done all of it meanwhile
+        if plan is None or done is not None:
+            assert done is not None, "there is one or the other"
             _finish(table, target, plan, self._clock)
             return _exported(target, done, repeated=True)
-        if plan is None:
-            plan, pin = self._begun(table, target, request, digest, slice_bytes)
-        else:
-            pin = self._joined(table, target, plan, digest)
-        files = self._written(_Work(table, target, plan, request, pin), workers, on_progress)
+        if pin is None:
+            pin = VersionPin(table, plan.pin, self._clock)
+            pin.put()
+        files = self._written(asked, plan, pin, workers=workers, on_progress=on_progress)
         manifest = _manifest(plan, files)
         try:
             put_bytes(target.objects, MANIFEST, manifest_bytes(manifest))
-        except ObjectExistsError:  # another process finished this export
+        except ObjectExistsError:  # another process was faster
             manifest = manifest_in(target) or manifest
         _finish(table, target, plan, self._clock)
         exported = _exported(target, manifest)
@@ -133,47 +137,30 @@ class ExportTable:
         return exported
 
     def _begun(
-        self,
-        table: OpenTable,
-        target: Target,
-        request: ExportRequest,
-        digest: str,
-        slice_bytes: int,
-    ) -> tuple[ExportPlan, VersionPin]:
-        """Pin the newest version, and put its plan. Returns both, or the plan of another process
-        that was faster."""
-        _refuse_what_is_there(target)
+        self, asked: _Asked, slice_bytes: int
+    ) -> tuple[ExportPlan | None, VersionPin | None]:
+        """Pin the newest version, and put its plan. Returns both; without the pin the plan of
+        another process that was faster, None where that has finished."""
+        table, target = asked.table, asked.target
         target.objects.create(PLAN).abort()  # can it be written at all?
         id_ = f"export-{table.fresh_id()}"
         pin = VersionPin(table, id_, self._clock)
         pin.put()
         try:
-            plan = self._planned(table, request, digest, id_, slice_bytes)
+            plan = self._planned(asked, id_, slice_bytes)
             put_bytes(target.objects, PLAN, plan_bytes(plan))
-            return plan, pin
         except ObjectExistsError:
             pin.drop()
-            found = plan_in(target)
-            if found is None:
-                raise
-            return found, self._joined(table, target, found, digest)
+            return _found(asked)[0], None
+        except UnknownOutcomeError:  # it may be there: the pin ends by itself
+            raise
         except LakebedError:
             pin.drop()
             raise
+        return plan, pin
 
-    def _joined(
-        self, table: OpenTable, target: Target, plan: ExportPlan, digest: str
-    ) -> VersionPin:
-        """Return the pin of an export that was begun, with a new end. Raises: InvalidError: it is
-        another one."""
-        _refuse_other(target, plan.table, plan.request, table, digest)
-        pin = VersionPin(table, plan.pin, self._clock)
-        pin.put()
-        return pin
-
-    def _planned(
-        self, table: OpenTable, request: ExportRequest, digest: str, pin: str, slice_bytes: int
-    ) -> ExportPlan:
+    def _planned(self, asked: _Asked, pin: str, slice_bytes: int) -> ExportPlan:
+        table, request = asked.table, asked.request
         with table.head.reading():  # plan and definition are of one version
             query = self._query.plan(table, request.selection)
             definition = definition_of(table)
@@ -181,7 +168,7 @@ class ExportTable:
         text = table_text(schema, None if done is None else done.processing)
         return ExportPlan(
             id=table.fresh_id()[:ID_DIGITS],
-            request=digest,
+            request=asked.digest,
             table=table.id,
             name=table.name,
             number=query.number,
@@ -200,16 +187,23 @@ class ExportTable:
         )
         return tuple(found) or (Slice(0, (), 0, 0),)  # an empty file shows the columns
 
-    def _written(self, work: _Work, workers: int, on_progress: Progress) -> list[ExportedFile]:
+    def _written(
+        self,
+        asked: _Asked,
+        plan: ExportPlan,
+        pin: VersionPin,
+        *,
+        workers: int,
+        on_progress: Progress,
+    ) -> list[ExportedFile]:
         """Return what is known of the files of all slices, in key order; write those that are not
         there."""
-        plan = work.plan
         write = WriteSlice(
             query=self._query,
-            table=work.table,
-            target=work.target,
+            table=asked.table,
+            target=asked.target,
             plan=plan,
-            selection=work.request.selection(plan.table_text.schema()),
+            selection=asked.request.selection(plan.table_text.schema()),
         )
         total = sum(part.rows for part in plan.slices)
         counted = _Counted(lambda done: on_progress(done, max(done, total)))
@@ -219,7 +213,7 @@ class ExportTable:
                 lambda part: write.run(part, counted.add),
                 workers=workers,
                 stop=write.stop,
-                pin=work.pin,
+                pin=pin,
             )
         except VersionExpiredError as error:
             error.hint = "begin anew with the newest version: --restart (restart=True)"
@@ -295,23 +289,35 @@ def _exported(target: Target, done: Manifest, *, repeated: bool = False) -> Expo
     )
 
 
-def _refuse_other(
-    target: Target, table_id: str, request: str, table: OpenTable, digest: str
-) -> None:
-    """Refuse a request that is not the one whose export lies in the target. Raises:
+def _found(asked: _Asked) -> tuple[ExportPlan | None, Manifest | None]:
+    """Return the plan and the manifest of this export that lie in the target.
+
+    Raises:
+        InvalidError: the target holds another export, or anything else.
+    """
+    target, there = asked.target, None
+    for _ in range(2):  # another process may have finished between plan and listing
+        plan = plan_in(target)
+        done = manifest_in(target)  # behind the plan: who finishes puts it, then deletes the plan
+        if plan is not None:
+            _refuse_other(asked, plan.table, plan.request)
+        if done is not None:
+            _refuse_other(asked, done.table, done.request)
+        there = next(target.objects.list(""), None)
+        if plan is not None or done is not None or there is None:
+            return plan, done
+    hint = "name an empty folder, or one that is not there yet"
+    raise InvalidError("the target is not empty", path=target.address(there or ""), hint=hint)
+
+
+def _refuse_other(asked: _Asked, table: str, request: str) -> None:
+    """Refuse a target that holds an export of another table, or another request. Raises:
     InvalidError."""
-    if (table_id, request) != (table.id, digest):
-        what = "of another table" if table_id != table.id else "of other rows or columns"
+    if (table, request) != (asked.table.id, asked.digest):
+        what = "of another table" if table != asked.table.id else "of other rows or columns"
         hint = "name another target, or remove that export: --restart (restart=True)"
-        raise InvalidError(f"the target holds an export {what}", target=target.location, hint=hint)
-
-
-def _refuse_what_is_there(target: Target) -> None:
-    """Refuse a target that holds anything. Raises: InvalidError."""
-    found = next(target.objects.list(""), None)
-    if found is not None:
-        hint = "name an empty folder, or one that is not there yet"
-        raise InvalidError("the target is not empty", path=target.address(found), hint=hint)
+        target = asked.target.location
+        raise InvalidError(f"the target holds an export {what}", target=target, hint=hint)
 
 
 def _finish(table: OpenTable, target: Target, plan: ExportPlan | None, clock: Clock) -> None:

@@ -55,9 +55,7 @@ class ExportedLake:
             self.table.ingest(rows(first, 2))
         self.folder = folder / "out"
 
-    def target(
-        self, crashes: CrashPlan | None = None, faults: Faults | None = None
-    ) -> Target:
+    def target(self, crashes: CrashPlan | None = None, faults: Faults | None = None) -> Target:
         plain = PlainLocalObjects(self.folder, self.clock)
         objects = plain
         if crashes is not None or faults is not None:

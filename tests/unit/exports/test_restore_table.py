@@ -20,7 +20,7 @@ from lakebed.errors import (
 from lakebed.exports.target import MANIFEST
 from lakebed.ingest import ingest_rows
 from lakebed.model.names import digest_of
-from tests.unit.exports.exported_lake import SCHEMA, ExportedLake, exported_lake, rows
+from tests.unit.exports.exported_lake import ExportedLake, exported_lake, rows
 
 VISITS = lakebed.schema_of(
     row_keys={"page": "string"},
