@@ -102,7 +102,7 @@ def _directory(app: App, path: Path) -> Target:
             hint = "name a directory; one that is not there is made"
             raise InvalidError("an export lies in a directory", target=path, hint=hint)
     objects = PlainLocalObjects(path, app.clock)
-    return Target(objects, str(path), lambda: objects.remove_empty_folders(PROGRESS))
+    return Target(objects, str(path), lambda: objects.tidy(PROGRESS))
 
 
 def _in_s3(app: App, location: str, undo: ExitStack) -> Target:

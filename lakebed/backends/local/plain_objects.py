@@ -37,8 +37,11 @@ class PlainLocalObjects(LocalObjectStore):
             path for path in super().list(prefix, below=below) if not path.startswith(on_the_way)
         )
 
-    def remove_empty_folders(self, *names: str) -> None:
-        """Remove folders that hold nothing, that of objects on their way among them."""
+    def tidy(self, *names: str) -> None:
+        """Remove what dead writers left behind, and these folders where they are empty."""
+        with suppress(FileNotFoundError):
+            if self._unfinished.is_dir():
+                self.abort_unfinished(older_than_seconds=0.0)
         for name in (self.unfinished_folder, *names):
             with suppress(OSError):
                 (self._root / name).rmdir()

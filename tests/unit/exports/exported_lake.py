@@ -61,7 +61,7 @@ class ExportedLake:
         if crashes is not None or faults is not None:
             calm = Faults(self.lake._app.rng, CALM)
             objects = FaultyObjectStore(plain, faults or calm, crashes)  # type: ignore[assignment]
-        return Target(objects, str(self.folder), lambda: plain.remove_empty_folders(PROGRESS))
+        return Target(objects, str(self.folder), lambda: plain.tidy(PROGRESS))
 
     def export(
         self,
