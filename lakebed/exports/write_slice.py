@@ -22,6 +22,9 @@ from lakebed.query.run_query import RunQuery
 from lakebed.query.slices import Slice, plan_of_slice
 from lakebed.statestore.open_table import OpenTable
 
+ROW_GROUP_BYTES = 16 << 20
+"""Of a row group, in memory: while one is encoded, the next is read."""
+
 RowsDone = Callable[[int], None]
 """Is called with how many more rows lie in files."""
 
@@ -94,12 +97,13 @@ class WriteSlice:
         path = rows_path(self._plan.id, part.number)
         keys = FirstAndLast(self._row_keys, self._columns)
         batches = self._query.read(self._table, plan_of_slice(self._query_plan, part))
-        with closing(made_ahead(row_groups_of(map(keys.seen, batches)))) as row_groups:
-            first = next(row_groups, None)
+        row_groups = row_groups_of(map(keys.seen, batches), bytes_max=ROW_GROUP_BYTES)
+        with closing(made_ahead(row_groups)) as ahead:
+            first = next(ahead, None)
             if first is None and part.number:
                 empty = ExportedFile(path=path, rows=0, bytes=0, checksum=checksum_text(0))
                 return self._noted(part.number, empty)
-            some = chain(() if first is None else (first,), row_groups)
+            some = chain(() if first is None else (first,), ahead)
             try:
                 put = put_parquet(
                     self._target.objects, path, self._columns, self._counted(some, on_rows)

@@ -59,7 +59,9 @@ def put_parquet(
     rows = 0
     try:
         file = pa.PythonFile(_Out(sink))
-        with pq.ParquetWriter(file, columns, write_page_checksum=True) as out:
+        with pq.ParquetWriter(
+            file, columns, compression="zstd", compression_level=1, write_page_checksum=True
+        ) as out:
             for row_group in row_groups:
                 out.write_table(row_group, row_group_size=max(1, row_group.num_rows))
                 rows += row_group.num_rows
@@ -93,6 +95,6 @@ class _Out(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
-        piece = bytes(data)
+        piece = memoryview(data).cast("B")
         self._sink.write([piece])
         return len(piece)

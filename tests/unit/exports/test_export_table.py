@@ -26,10 +26,10 @@ from lakebed.errors import (
     UnknownOutcomeError,
     VersionExpiredError,
 )
+from lakebed.exports import write_slice
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import Exported, ExportTable
 from lakebed.exports.target import MANIFEST, PLAN
-from lakebed.query import parquet_objects
 from tests.unit.exports.exported_lake import (
     ROWS,
     SCHEMA,
@@ -130,9 +130,10 @@ def test_a_large_leaf_becomes_several_files(made: ExportedLake) -> None:
 def test_rows_on_their_way_are_row_groups(
     made: ExportedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_objects.row_groups_of, "__kwdefaults__", {"bytes_max": 1})
-    made.export()
-    assert pq.ParquetFile(made.files()[0]).num_row_groups >= 1
+    monkeypatch.setattr(write_slice, "ROW_GROUP_BYTES", 1)
+    made.export(slice_bytes=1 << 20)
+    (file,) = made.files()
+    assert pq.ParquetFile(file).num_row_groups > 1
     assert made.read().equals(made.table.to_arrow())
 
 
