@@ -94,8 +94,8 @@ def _decoded(body: bytes, path: str) -> Manifest:
     if not isinstance(value, dict):
         raise _not_one(path, "it is no JSON object")
     check_format(value, FORMAT, path)
-    told = value.pop("digest", None)
-    if told != _digest_of(value).hex():
+    stated = value.pop("digest", None)
+    if stated != _digest_of(value).hex():
         hint = "take it from a copy, or export the table again"
         raise CorruptError("the manifest was changed since it was written", path=path, hint=hint)
     try:
