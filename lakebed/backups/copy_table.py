@@ -25,9 +25,7 @@ from lakebed.errors import (
 )
 from lakebed.model.names import (
     CREATION,
-    MICROS_PER_SECOND,
     FileName,
-    Micros,
     TableId,
     TransactionNumber,
 )
@@ -37,13 +35,10 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
-from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.version_pin import VersionPin
 
 PIECE_BYTES = 8 << 20
-PIN_SECONDS = 86_400
-PIN_RENEWED_SECONDS = 3_600.0
-"""While files are copied the pin gets a new end this often."""
-
 TRIES_MAX = 3
 """A log may be truncated while it is copied: then the copy begins again at a newer version."""
 
@@ -250,28 +245,12 @@ class CopyTable:
         if not self._pinned:
             yield lambda: None
             return
-        id_ = f"backup-{table.fresh_id()}"
-        pinned_at = self._commit_pin(table, id_)
-
-        def renew() -> None:
-            nonlocal pinned_at
-            if self._clock.monotonic() >= pinned_at + PIN_RENEWED_SECONDS:
-                pinned_at = self._commit_pin(table, id_)
-
+        pin = VersionPin(table, f"backup-{table.fresh_id()}", self._clock)
+        pin.put()
         try:
-            yield renew
+            yield pin.renew
         finally:
-            with table.head.reading() as state:
-                start = start_of(state)
-            table.head.commit(table.own(start, DropPin(id_)))
-
-    def _commit_pin(self, table: OpenTable, id_: str) -> float:
-        until = Micros(table.head.log_time() + PIN_SECONDS * MICROS_PER_SECOND)
-        with table.head.reading() as state:
-            state.require_table()
-            start = start_of(state)
-        table.head.commit(table.own(start, PutPin(id_, until)))
-        return self._clock.monotonic()
+            pin.drop()
 
 
 def oldest_kept(log: TransactionLog) -> TransactionNumber:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,20 +48,37 @@ def objects_at(location: str, *, clock: Clock, rng: random.Random) -> S3ObjectSt
     Raises:
         InvalidError: no such address, or obstore is not installed.
     """
+    bucket, prefix = bucket_and_prefix(location)
+    with obstore_installed(location):
+        from lakebed.backends.aws.object_store import S3ObjectStore
+    return S3ObjectStore(bucket, prefix, clock=clock, rng=rng, config=endpoint_config())
+
+
+def bucket_and_prefix(location: str) -> tuple[str, str]:
+    """Return what `s3://bucket/prefix` names. Raises: InvalidError: it is no such address."""
     bucket, _, prefix = location.removeprefix(SCHEME).rstrip("/").partition("/")
     if not location.startswith(SCHEME) or not bucket:
         hint = "write s3://bucket/prefix"
         raise InvalidError("not a location for objects", objects=location, hint=hint)
+    return bucket, prefix
+
+
+@contextmanager
+def obstore_installed(location: str) -> Iterator[None]:
+    """Say what to install, where an import inside fails. Raises: InvalidError."""
     try:
-        from lakebed.backends.aws.object_store import S3ObjectStore
+        yield
     except ImportError as error:
         if error.name != "obstore":
             raise
         hint = "install it: pip install 'lakebed[aws]', or -r requirements/aws.txt"
         raise InvalidError("objects in S3 need obstore", objects=location, hint=hint) from None
+
+
+def endpoint_config() -> dict[str, str]:
+    """Return where the variables of this process say that S3 is."""
     endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
-    config = {"endpoint": endpoint} if endpoint else {}
-    return S3ObjectStore(bucket, prefix, clock=clock, rng=rng, config=config)
+    return {"endpoint": endpoint} if endpoint else {}
 
 
 def opened_objects(objects: str | ObjectStore, *, clock: Clock, rng: random.Random) -> ObjectStore:

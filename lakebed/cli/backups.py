@@ -9,6 +9,8 @@ import msgspec
 
 from lakebed.cli.program import Command, Session, counted, pass_session
 from lakebed.cli.progress import ProgressLine
+from lakebed.cli.row_commands.exports import restore_exported
+from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
     from lakebed.backups.copy_lake import LakeCopied
@@ -51,21 +53,34 @@ def backup(session: Session, directory: str, *, objects: str | None, prune: bool
     cls=Command,
     examples="""
     lakebed --lake ./restored restore /mnt/backup/lake
+    lakebed restore trips /mnt/archive/trips
+    lakebed restore trips s3://bucket/trips/_manifest.json --verify
     """,
 )
-@click.argument("directory")
+@click.argument("what", metavar="DIRECTORY|TABLE")
+@click.argument("manifest", required=False)
+@click.option("--verify", is_flag=True, help="Of a table: read files and table, and compare.")
 @pass_session
-def restore(session: Session, directory: str) -> None:
-    """Copy the backup in DIRECTORY into the lake: a new one, or one that an earlier try began.
+def restore(session: Session, what: str, manifest: str | None, *, verify: bool) -> None:
+    """Copy the backup in DIRECTORY into the lake: a new one, or one that an earlier try began. With
+    MANIFEST make TABLE of what `lakebed export` wrote; again completes it.
 
-    A lake that has gone on since the backup is refused: restore into a new directory.
+    A lake that has gone on since the backup is refused: restore into a new directory. MANIFEST is
+    the folder of the export, or the file _manifest.json in it. A table of this name that has
+    another schema or processing, or rows, is refused.
     """
+    if manifest is not None:
+        restore_exported(session, what, manifest, verify=verify)
+        return
+    if verify:
+        hint = "name a table and a manifest; `lakebed --lake LAKE fsck --deep` reads a whole lake"
+        raise InvalidError("--verify is for one table", hint=hint)
     with session.open(create=True) as lake, ProgressLine(silent=session.as_json) as line:
         done = lake.restore(
-            directory,
+            what,
             on_progress=lambda name, at, total: line.show(f"{name}: {at:,} of {total:,} files"),
         )
-    _give(session, done, f"from {directory}")
+    _give(session, done, f"from {what}")
 
 
 def _give(session: Session, done: LakeCopied, where: str) -> None:

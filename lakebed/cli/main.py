@@ -31,6 +31,7 @@ from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
+from lakebed.cli.row_commands.exports import export
 from lakebed.cli.row_commands.rows import ingest, query
 from lakebed.cli.states import state
 from lakebed.cli.table_changes import (
@@ -79,7 +80,7 @@ for _command in (
     feed.add_command(_command)
 for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
     program.add_command(_command)
-for _command in (status, fsck, doctor, state, explain, backup, restore):
+for _command in (status, fsck, doctor, state, explain, backup, restore, export):
     program.add_command(_command)
 for _command in (jobs, tasks, dead_letters, formats, cost):
     program.add_command(_command)

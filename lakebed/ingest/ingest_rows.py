@@ -10,6 +10,7 @@ import msgspec
 
 from lakebed.ingest.stage_rows import StageRows, Writer, Written
 from lakebed.model.names import CommitId, JobId, RequestDigest
+from lakebed.model.processing import Stage
 from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
@@ -49,6 +50,7 @@ class IngestRows(Generic[BatchT]):
     """Takes rows into a table. Idempotent by job id; safe to kill anywhere.
 
     commits: sends them to the committer; None: they are committed directly.
+    stage: as of `StageRows`.
     """
 
     def __init__(
@@ -58,8 +60,9 @@ class IngestRows(Generic[BatchT]):
         clock: Clock,
         tracker: JobTracker,
         commits: SendCommits | None = None,
+        stage: Stage = "ingest",
     ) -> None:
-        self._stage = StageRows(files=files)
+        self._stage = StageRows(files=files, stage=stage)
         self._commits = commits
         self._jobs = UserJobs("ingest", tracker=tracker, clock=clock)
 

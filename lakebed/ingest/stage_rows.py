@@ -14,6 +14,7 @@ from lakebed.errors import out_of_memory
 from lakebed.model.files import FileReference
 from lakebed.model.names import JobId, TransactionNumber, file_name
 from lakebed.model.paths import file_path
+from lakebed.model.processing import Stage
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.model.shared_files import plan_files
@@ -64,10 +65,15 @@ class StagedRows(msgspec.Struct, frozen=True):
 
 
 class StageRows(Generic[BatchT]):
-    """Sorts rows and writes them to files. Safe to kill anywhere."""
+    """Sorts rows and writes them to files. Safe to kill anywhere.
 
-    def __init__(self, *, files: SortedFiles[BatchT]) -> None:
+    stage: of the table's processing: `compaction` for rows that such a table gave, which have been
+        through `ingest`.
+    """
+
+    def __init__(self, *, files: SortedFiles[BatchT], stage: Stage = "ingest") -> None:
         self._files = files
+        self._stage: Stage = stage
 
     def run(
         self,
@@ -87,7 +93,7 @@ class StageRows(Generic[BatchT]):
             UnavailableError: a store is busy, or there is not enough memory.
         """
         with table.head.reading() as state:
-            processing = table.processing(state, "ingest")
+            processing = table.processing(state, self._stage)
         sorter = self._files.sorter(schema, processing)
         read, kept_of = 0, list[int]()
         try:

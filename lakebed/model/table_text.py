@@ -1,4 +1,4 @@
-"""A table's schema and processing as text, for processes of the same release: nothing stores it."""
+"""A table's schema and processing as text, for tasks of a bulk import and plans of exports."""
 
 from __future__ import annotations
 

@@ -32,6 +32,8 @@ TABLE_QUARANTINED = "table_quarantined"
 TABLE_DROPPED = "table_dropped"
 TABLE_COPIED = "table_copied"
 TABLE_NOT_COPIED = "table_not_copied"
+TABLE_EXPORTED = "table_exported"
+TABLE_RESTORED = "table_restored"
 COMMITS_ANSWERED = "commits_answered"
 COMMITS_GONE = "commits_gone"
 REPAIR_DONE = "repair_done"
@@ -96,6 +98,8 @@ MEANINGS = {
     TABLE_ONLINE: "scheduled work is done on a table from now on",
     TABLE_COPIED: "a backup or a restore brought the copy of a table to a version",
     TABLE_NOT_COPIED: "a table could not be copied; its copy stays the version before",
+    TABLE_EXPORTED: "rows of a table were written to files with a manifest",
+    TABLE_RESTORED: "a table was made of an export",
     COMMITS_ANSWERED: "commits that were queued are in the log, or refused for good",
     COMMITS_GONE: "a message asked for commits that were answered before, or are too old",
     REPAIR_DONE: "a step of a repair was carried out, or could not be",

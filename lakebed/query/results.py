@@ -6,24 +6,25 @@ first to finish counts; what the rest wrote expires with all else in the folder 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
-from typing import Any
+from itertools import chain
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakebed.errors import CorruptError, JobIdReusedError, ObjectExistsError
 from lakebed.model.names import JobId, RequestDigest, TableId, TransactionNumber
 from lakebed.model.paths import manifest_path, result_path
 from lakebed.ports.object_store import ObjectStore
-from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
+from lakebed.query.parquet_objects import (
+    ROW_GROUP_BYTES,
+    put_bytes,
+    put_parquet,
+    row_groups_of,
+)
 
 MANIFEST_FORMAT = 1
 MANIFEST_BYTES_MAX = 64 << 20
-ROW_GROUP_BYTES = 32 << 20
-"""Of a row group, in memory."""
 FILE_BYTES = 512 << 20
 """After which a new file begins."""
 
@@ -110,25 +111,15 @@ class Results:
             As `batches`, ObjectStore's; then there is no manifest.
         """
         files: list[ResultFile] = []
-        parts = _parts(batches)
-        part = next(parts, None)
-        while part is not None or not files:
+        row_groups = row_groups_of(batches, bytes_max=ROW_GROUP_BYTES)
+        first = next(row_groups, None)
+        while first is not None or not files:
             path = result_path(of.table, of.job, run, len(files))
-            writer = self._objects.create(path)
-            sink = ObjectSink(writer)
-            rows = 0
-            try:
-                with pq.ParquetWriter(pa.PythonFile(_Out(sink)), columns) as out:
-                    while part is not None and (not rows or sink.size < FILE_BYTES):
-                        out.write_table(part)
-                        rows += part.num_rows
-                        part = next(parts, None)
-                finish_object(
-                    self._objects, writer, path=path, size=sink.size, checksum=sink.checksum
-                )
-            finally:
-                writer.abort()
-            files.append(ResultFile(path=f"{self._location}/{path}", rows=rows, bytes=sink.size))
+            rest = () if first is None else chain((first,), row_groups)
+            put = put_parquet(self._objects, path, columns, rest, bytes_max=FILE_BYTES)
+            file = ResultFile(path=f"{self._location}/{path}", rows=put.rows, bytes=put.bytes)
+            files.append(file)
+            first = next(row_groups, None)
         return self._write_manifest(columns, of, tuple(files))
 
     def _write_manifest(
@@ -144,45 +135,10 @@ class Results:
             files=files,
         )
         path = manifest_path(of.table, of.job)
-        writer = self._objects.create(path)
-        sink = ObjectSink(writer)
-        sink.write([msgspec.json.encode(manifest)])
         try:
-            finish_object(self._objects, writer, path=path, size=sink.size, checksum=sink.checksum)
+            put_bytes(self._objects, path, msgspec.json.encode(manifest))
         except ObjectExistsError:  # another run was faster
             found = self.find(of.table, of.job, of.request)
             assert found is not None, "a manifest that was just there is gone"
             return found
-        finally:
-            writer.abort()
         return manifest
-
-
-class _Out(io.RawIOBase):
-    """An object on its way, as Arrow writes to it."""
-
-    def __init__(self, sink: ObjectSink) -> None:
-        super().__init__()
-        self._sink = sink
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
-        piece = bytes(data)
-        self._sink.write([piece])
-        return len(piece)
-
-
-def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield rows as row groups are to be."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= ROW_GROUP_BYTES:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import anycrc
 import obstore
@@ -74,6 +74,9 @@ class S3ObjectStore:
     are made of `config` when a large object comes. rng: for waits. sizes: of what is sent.
     """
 
+    folder: ClassVar[str] = OBJECTS
+    """Below which objects lie."""
+
     def __init__(
         self,
         bucket: str,
@@ -98,7 +101,7 @@ class S3ObjectStore:
         self._large: LargeObjects | None = None
         credentials = clients.credentials_for_objects() if clients else None
         open_ = partial(open_bucket, bucket, config=self._config, credentials=credentials)
-        self.objects = open_(self._root + OBJECTS)
+        self.objects = open_((self._root + self.folder).rstrip("/") or None)
         self._unfinished = open_(self._root + UNFINISHED)
         self.requests = Requests(S3, bucket, clock=clock, rng=rng, patience=patience)
         once = Patience(tries_max=1)
@@ -231,7 +234,7 @@ class S3ObjectStore:
 
     def object_key(self, path: str) -> str:
         """Return the key of an object in the bucket."""
-        return f"{self._root}{OBJECTS}/{path}"
+        return f"{self._root}{self.folder}/{path}" if self.folder else f"{self._root}{path}"
 
     def _large_objects(self) -> LargeObjects:
         from lakebed.backends.aws import (  # noqa: PLC0415  boto3, 0.4 s, of no use to small ones

@@ -1,4 +1,5 @@
-"""Users' files in any bucket that our credentials may read: `s3://BUCKET/KEY`."""
+"""Users' files in any bucket that our credentials may read: `s3://BUCKET/KEY`; and folders there
+that we write for users."""
 
 from __future__ import annotations
 
@@ -8,12 +9,17 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import obstore
 from obstore.store import S3Store
 
-from lakebed.backends.aws.object_store import STREAM_BYTES, open_bucket, pages_of
+from lakebed.backends.aws.object_store import (
+    STREAM_BYTES,
+    S3ObjectStore,
+    open_bucket,
+    pages_of,
+)
 from lakebed.backends.aws.requests import Patience, Request, Requests
 from lakebed.backends.aws.s3_answers import S3
 from lakebed.errors import (
@@ -36,6 +42,12 @@ GET_SECONDS = 3_600
 """For one file, with all its bytes."""
 FILES_MAX = 1_000_000
 """Below one folder: more are a bulk import's, or a mistake."""
+
+
+class PlainS3Objects(S3ObjectStore):
+    """Objects of a user's folder in a bucket under just their names: PREFIX/<path>."""
+
+    folder: ClassVar[str] = ""
 
 
 class S3SourceFiles:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import anycrc
 
@@ -109,13 +109,20 @@ class LocalObjectStore:
     process that reads them.
     """
 
+    folder: ClassVar[str] = "objects"
+    """Below which objects lie."""
+    unfinished_folder: ClassVar[str] = "unfinished"
+
     def __init__(self, root: str | os.PathLike[str], clock: Clock, *, durable: bool = True) -> None:
         self._root = Path(root).absolute()
-        self._objects = self._root / "objects"
-        self._unfinished = self._root / "unfinished"
+        self._objects = self._root / self.folder
+        self._unfinished = self._root / self.unfinished_folder
         self._clock = clock
         self.durable = durable
         self._known: set[Path] = set()
+        self._prepare()
+
+    def _prepare(self) -> None:
         with translated("making an object store"):
             for folder in (self._objects, self._unfinished):
                 make_folders(self._root, folder, self._known)

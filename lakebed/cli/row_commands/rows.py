@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.cli.row_commands.key_text import key_from_text, ranges_from_text, zones_from_text
+from lakebed.cli.row_commands.asked_rows import asked_of, asked_rows, columns_of
+from lakebed.cli.row_commands.key_text import zones_from_text
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
-from lakebed.model.predicates.text import predicate_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,25 +185,7 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
     """,
 )
 @click.argument("table")
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    metavar="V[,V]",
-    help="Exact key, or its first values; also FIELD=V,FIELD=V. Several are a union.",
-)
-@click.option(
-    "--range",
-    "ranges",
-    multiple=True,
-    metavar="FIELD=MIN..MAX",
-    help="MIN and above, below MAX; an empty end is unbounded. Ranges of one field are"
-    " alternatives, those of several fields must all hold.",
-)
-@click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]")
-@click.option(
-    "--where", metavar="TEST", help="Only rows where: \"fare >= 4 and vehicle in ('a1', 'b7')\"."
-)
+@asked_rows
 @click.option("--limit", type=int, metavar="N", help="At most so many rows.")
 @click.option(
     "--format",
@@ -230,16 +212,12 @@ def query(session: Session, given: QueryArguments) -> None:
     peek = chosen == "table" and limit is None and given.output is None
     with session.open() as lake:
         opened = lake.table(given.table)
-        asked: dict[str, Any] = {
-            "keys": [key_from_text(opened.schema, key) for key in given.keys] or None,
-            "ranges": ranges_from_text(opened.schema, given.ranges) if given.ranges else None,
-            "where": predicate_from_text(given.where) if given.where is not None else None,
-        }
+        asked = asked_of(opened.schema, given)
         if given.count:
             found = opened.count(**asked)
             session.give({"rows": found}, f"{found}")
             return
-        asked["columns"] = given.columns.split(",") if given.columns is not None else None
+        asked["columns"] = columns_of(given)
         if given.explain:
             explanation = opened.explain(**asked, limit=limit)
             session.give(msgspec.to_builtins(explanation), str(explanation))

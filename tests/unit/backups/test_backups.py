@@ -23,6 +23,7 @@ from lakebed.model.schema import schema_of
 from lakebed.statestore.log_entries.feed_changes import Count, Define
 from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.open_table import start_of
+from lakebed.statestore.version_pin import PIN_SECONDS
 from lakebed.table import Table
 from tests.dsl.table_story import next_position
 
@@ -156,8 +157,8 @@ def test_a_pin_is_renewed_while_files_are_copied(lake: Lake, backup: Path) -> No
 
     lake.backup(backup, on_progress=wait_half_a_day)
     first, second = untils
-    assert 0 < first[0] <= copy_table.PIN_SECONDS * 10**6
-    assert second[0] == copy_table.PIN_SECONDS * 10**6  # of an entry that the renewal wrote
+    assert 0 < first[0] <= PIN_SECONDS * 10**6
+    assert second[0] == PIN_SECONDS * 10**6  # of an entry that the renewal wrote
     with lake.table("t")._opened.head.reading() as state:
         assert state.pins() == []
 

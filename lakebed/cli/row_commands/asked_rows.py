@@ -1,0 +1,70 @@
+"""Which rows and columns a command is asked for: options, and what the library takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from lakebed.cli.row_commands.key_text import key_from_text, ranges_from_text
+from lakebed.model.predicates.text import predicate_from_text
+
+if TYPE_CHECKING:
+    from lakebed.model.schema import Schema
+
+
+class AskedRows(Protocol):
+    """What the options say."""
+
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+    @property
+    def ranges(self) -> tuple[str, ...]: ...
+    @property
+    def columns(self) -> str | None: ...
+    @property
+    def where(self) -> str | None: ...
+
+
+def asked_rows(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say which rows and columns."""
+    for option in (
+        click.option(
+            "--where",
+            metavar="TEST",
+            help="Only rows where: \"fare >= 4 and vehicle in ('a1', 'b7')\".",
+        ),
+        click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]"),
+        click.option(
+            "--range",
+            "ranges",
+            multiple=True,
+            metavar="FIELD=MIN..MAX",
+            help="MIN and above, below MAX; an empty end is unbounded. Ranges of one field are"
+            " alternatives, those of several fields must all hold.",
+        ),
+        click.option(
+            "--key",
+            "keys",
+            multiple=True,
+            metavar="V[,V]",
+            help="Exact key, or its first values; also FIELD=V,FIELD=V. Several are a union.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def asked_of(schema: Schema, given: AskedRows) -> dict[str, Any]:
+    """Return which rows, as `Table.query` takes them. Raises: InvalidError."""
+    return {
+        "keys": [key_from_text(schema, key) for key in given.keys] or None,
+        "ranges": ranges_from_text(schema, given.ranges) if given.ranges else None,
+        "where": predicate_from_text(given.where) if given.where is not None else None,
+    }
+
+
+def columns_of(given: AskedRows) -> list[str] | None:
+    """Return the columns that are asked for; None: all."""
+    return given.columns.split(",") if given.columns is not None else None

@@ -1,0 +1,350 @@
+"""Export: rows of one version of a table become files of Parquet and a manifest, in key order.
+
+First a pin, then the plan, then each slice's file and note, then the manifest. Each is put if
+absent, under a name that follows from the plan: so a run goes on where another was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from threading import Lock
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LakebedError,
+    ObjectExistsError,
+    UnknownOutcomeError,
+    VersionExpiredError,
+)
+from lakebed.exports.export_plan import ExportPlan, ExportRequest, plan_bytes, plan_in
+from lakebed.exports.manifest import ExportedFile, Manifest, manifest_bytes, manifest_in
+from lakebed.exports.target import MANIFEST, PLAN, PROGRESS, Target, is_rows_path
+from lakebed.exports.write_slice import WriteSlice
+from lakebed.model.names import Micros
+from lakebed.model.table_text import table_text
+from lakebed.observe import events
+from lakebed.ports.clock import Clock
+from lakebed.query.parquet_objects import put_bytes
+from lakebed.query.run_query import QueryPlan, RunQuery
+from lakebed.query.slices import SLICE_BYTES, Slice, slices_of
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.version_pin import VersionPin
+from lakebed.tables.definition import definition_of
+
+WAKE_SECONDS = 60.0
+"""How often it is seen to the pin while slices are written."""
+ID_DIGITS = 16
+DELETED_AT_ONCE = 1_000
+
+Progress = Callable[[int, int], None]
+"""Is called with how many rows lie in files, and of how many, about."""
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an export.
+
+    manifest: where it lies.
+    number: of the log entry up to which the table was read.
+    rows, files, bytes: of all files.
+    repeated: it was finished before; this call did nothing.
+    """
+
+    table: str
+    manifest: str
+    number: int
+    rows: int
+    files: int
+    bytes: int
+    repeated: bool = False
+
+
+class _Asked(NamedTuple):
+    """What is to be exported, and where to. digest: of the request, in hex digits."""
+
+    table: OpenTable
+    target: Target
+    request: ExportRequest
+    digest: str
+
+
+class ExportTable:
+    """Exports tables. Safe to kill anywhere; several processes may do the same export at once."""
+
+    def __init__(self, *, query: RunQuery[pa.RecordBatch], clock: Clock) -> None:
+        self._query = query
+        self._clock = clock
+
+    def run(
+        self,
+        table: OpenTable,
+        target: Target,
+        request: ExportRequest,
+        *,
+        workers: int,
+        slice_bytes: int = SLICE_BYTES,
+        restart: bool = False,
+        on_progress: Progress = lambda _done, _total: None,
+    ) -> Exported:
+        """Export what is asked for, or go on with that. restart: remove what an earlier export put
+        into the target, and begin anew. workers: threads.
+
+        Raises:
+            InvalidError: the request can never work, or the target holds anything else; nothing was
+                written. VersionExpiredError: an export that was begun long ago cannot go on.
+            CorruptError: a file of the table, or of the target, is damaged.
+            UnavailableError, UnknownOutcomeError, DeniedError: run it again; it goes on.
+        """
+        with table.head.reading() as state:
+            schema = state.schema()
+        request.selection(schema)
+        asked = _Asked(table, target, request, request.digest(schema).hex())
+        if restart:
+            _remove_export(table, target, self._clock)
+        plan, done = _found(asked)
+        pin = None
+        if plan is None and done is None:
+            plan, pin = self._begun(asked, slice_bytes)
+            done = _found(asked)[1]  # another process may have done all of it meanwhile
+        if plan is None or done is not None:
+            assert done is not None, "there is one or the other"
+            _finish(table, target, plan, self._clock)
+            return _exported(target, done, repeated=True)
+        if pin is None:
+            pin = VersionPin(table, plan.pin, self._clock)
+            pin.put()
+        files = self._written(asked, plan, pin, workers=workers, on_progress=on_progress)
+        manifest = _manifest(plan, files)
+        try:
+            put_bytes(target.objects, MANIFEST, manifest_bytes(manifest))
+        except ObjectExistsError:  # another process was faster
+            manifest = manifest_in(target) or manifest
+        _finish(table, target, plan, self._clock)
+        exported = _exported(target, manifest)
+        events.emit(
+            events.TABLE_EXPORTED,
+            table=table.name,
+            rows_count=exported.rows,
+            files_count=exported.files,
+            number=exported.number,
+        )
+        return exported
+
+    def _begun(
+        self, asked: _Asked, slice_bytes: int
+    ) -> tuple[ExportPlan | None, VersionPin | None]:
+        """Pin the newest version, and put its plan. Returns both; without the pin the plan of
+        another process that was faster, None where that has finished."""
+        table, target = asked.table, asked.target
+        target.objects.create(PLAN).abort()  # can it be written at all?
+        id_ = f"export-{table.fresh_id()}"
+        pin = VersionPin(table, id_, self._clock)
+        pin.put()
+        try:
+            plan = self._planned(asked, id_, slice_bytes)
+            put_bytes(target.objects, PLAN, plan_bytes(plan))
+        except ObjectExistsError:
+            pin.drop()
+            return _found(asked)[0], None
+        except UnknownOutcomeError:  # it may be there: the pin ends by itself
+            raise
+        except LakebedError:
+            pin.drop()
+            raise
+        return plan, pin
+
+    def _planned(self, asked: _Asked, pin: str, slice_bytes: int) -> ExportPlan:
+        table, request = asked.table, asked.request
+        with table.head.reading():  # plan and definition are of one version
+            query = self._query.plan(table, request.selection)
+            definition = definition_of(table)
+        schema, done = query.schema, query.processing
+        text = table_text(schema, None if done is None else done.processing)
+        return ExportPlan(
+            id=table.fresh_id()[:ID_DIGITS],
+            request=asked.digest,
+            table=table.id,
+            name=table.name,
+            number=query.number,
+            table_text=text,
+            at=Micros(0) if done is None else done.at,
+            columns=None if request.columns is None else tuple(request.columns),
+            conditions=request.conditions(schema),
+            definition=definition,
+            pin=pin,
+            slices=self._slices(table, query, slice_bytes),
+        )
+
+    def _slices(self, table: OpenTable, query: QueryPlan, slice_bytes: int) -> tuple[Slice, ...]:
+        found = slices_of(
+            query, lambda part: self._query.sample(table, query, part), bytes_max=slice_bytes
+        )
+        return tuple(found) or (Slice(0, (), 0, 0),)  # an empty file shows the columns
+
+    def _written(
+        self,
+        asked: _Asked,
+        plan: ExportPlan,
+        pin: VersionPin,
+        *,
+        workers: int,
+        on_progress: Progress,
+    ) -> list[ExportedFile]:
+        """Return what is known of the files of all slices, in key order; write those that are not
+        there."""
+        write = WriteSlice(
+            query=self._query,
+            table=asked.table,
+            target=asked.target,
+            plan=plan,
+            selection=asked.request.selection(plan.table_text.schema()),
+        )
+        total = sum(part.rows for part in plan.slices)
+        counted = _Counted(lambda done: on_progress(done, max(done, total)))
+        try:
+            found = _in_threads(
+                plan.slices,
+                lambda part: write.run(part, counted.add),
+                workers=workers,
+                stop=write.stop,
+                pin=pin,
+            )
+        except VersionExpiredError as error:
+            error.hint = "begin anew with the newest version: --restart (restart=True)"
+            raise
+        return [file for file in found if file is not None]
+
+
+class _Counted:
+    """Adds up rows of several threads."""
+
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report = report
+        self._rows = 0
+        self._lock = Lock()
+
+    def add(self, rows: int) -> None:
+        """Report so many more."""
+        with self._lock:
+            self._rows += rows
+            self._report(self._rows)
+
+
+def _in_threads(
+    slices: Sequence[Slice],
+    write: Callable[[Slice], ExportedFile | None],
+    *,
+    workers: int,
+    stop: Callable[[], None],
+    pin: VersionPin,
+) -> list[ExportedFile | None]:
+    """Return what `write` gives of each, in their order. The first error ends all, and is raised
+    when every thread has ended."""
+    with ThreadPoolExecutor(workers, thread_name_prefix="lakebed-export") as threads:
+        futures = [threads.submit(write, part) for part in slices]
+        waiting: set[Future[ExportedFile | None]] = set(futures)
+        try:
+            while waiting:
+                done, waiting = wait(waiting, WAKE_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                pin.renew()
+        except BaseException:
+            stop()
+            for future in waiting:
+                future.cancel()
+            raise
+    return [future.result() for future in futures]
+
+
+def _manifest(plan: ExportPlan, files: Sequence[ExportedFile]) -> Manifest:
+    return Manifest(
+        table=plan.table,
+        name=plan.name,
+        number=plan.number,
+        request=plan.request,
+        rows=sum(file.rows for file in files),
+        columns={column.name: str(column.type) for column in plan.arrow_columns()},
+        conditions=plan.conditions,
+        definition=plan.definition,
+        files=tuple(files),
+    )
+
+
+def _exported(target: Target, done: Manifest, *, repeated: bool = False) -> Exported:
+    return Exported(
+        table=done.name,
+        manifest=target.address(MANIFEST),
+        number=done.number,
+        rows=done.rows,
+        files=len(done.files),
+        bytes=sum(file.bytes for file in done.files),
+        repeated=repeated,
+    )
+
+
+def _found(asked: _Asked) -> tuple[ExportPlan | None, Manifest | None]:
+    """Return the plan and the manifest of this export that lie in the target.
+
+    Raises:
+        InvalidError: the target holds another export, or anything else.
+    """
+    target, there = asked.target, None
+    for _ in range(2):  # another process may have finished between plan and listing
+        plan = plan_in(target)
+        done = manifest_in(target)  # behind the plan: who finishes puts it, then deletes the plan
+        if plan is not None:
+            _refuse_other(asked, plan.table, plan.request)
+        if done is not None:
+            _refuse_other(asked, done.table, done.request)
+        there = next(target.objects.list(""), None)
+        if plan is not None or done is not None or there is None:
+            return plan, done
+    hint = "name an empty folder, or one that is not there yet"
+    raise InvalidError("the target is not empty", path=target.address(there or ""), hint=hint)
+
+
+def _refuse_other(asked: _Asked, table: str, request: str) -> None:
+    """Refuse a target that holds an export of another table, or another request. Raises:
+    InvalidError."""
+    if (table, request) != (asked.table.id, asked.digest):
+        what = "of another table" if table != asked.table.id else "of other rows or columns"
+        hint = "name another target, or remove that export: --restart (restart=True)"
+        target = asked.target.location
+        raise InvalidError(f"the target holds an export {what}", target=target, hint=hint)
+
+
+def _finish(table: OpenTable, target: Target, plan: ExportPlan | None, clock: Clock) -> None:
+    """Let the version be collected, and remove what only an unfinished export needs, the plan last:
+    a run that is killed here is finished by the next one."""
+    if plan is not None:
+        VersionPin(table, plan.pin, clock).drop()
+        _delete(target, [path for path in target.objects.list(f"{PROGRESS}/") if path != PLAN])
+        _delete(target, [PLAN])
+    target.tidy()
+
+
+def _remove_export(table: OpenTable, target: Target, clock: Clock) -> None:
+    """Remove all that exports put into the target, the manifest first and the plan last: a run that
+    is killed here finds an unfinished export."""
+    with suppress(CorruptError):
+        plan = plan_in(target)
+        if plan is not None and plan.table == table.id:
+            VersionPin(table, plan.pin, clock).drop()
+    _delete(target, [MANIFEST])
+    ours = [path for path in target.objects.list("") if is_rows_path(path)]
+    notes = [path for path in target.objects.list(f"{PROGRESS}/") if path != PLAN]
+    _delete(target, [*ours, *notes])
+    _delete(target, [PLAN])
+    target.tidy()
+
+
+def _delete(target: Target, paths: Sequence[str]) -> None:
+    for at in range(0, len(paths), DELETED_AT_ONCE):
+        target.objects.delete(paths[at : at + DELETED_AT_ONCE])

@@ -1,0 +1,44 @@
+"""A pin of a long reader: garbage collection keeps the files of its version (H24)."""
+
+from __future__ import annotations
+
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.ports.clock import Clock
+from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
+from lakebed.statestore.open_table import OpenTable, start_of
+
+PIN_SECONDS = 86_400
+"""After which a pin ends by itself: its reader may be dead."""
+PIN_RENEWED_SECONDS = 3_600.0
+"""A reader gives its pin a new end this often."""
+
+
+class VersionPin:
+    """Keeps the version of the log entry that `put` writes first. id_: used by one reader only."""
+
+    def __init__(self, table: OpenTable, id_: str, clock: Clock) -> None:
+        self._table = table
+        self._id = id_
+        self._clock = clock
+        self._put_at = clock.monotonic()
+
+    def put(self) -> None:
+        """Commit the pin; again: give it a new end. Raises: as `TableHead.commit`."""
+        head = self._table.head
+        until = Micros(head.log_time() + PIN_SECONDS * MICROS_PER_SECOND)
+        with head.reading() as state:
+            state.require_table()
+            start = start_of(state)
+        head.commit(self._table.own(start, PutPin(self._id, until)))
+        self._put_at = self._clock.monotonic()
+
+    def renew(self) -> None:
+        """Give it a new end, when it is time. Raises: as `TableHead.commit`."""
+        if self._clock.monotonic() >= self._put_at + PIN_RENEWED_SECONDS:
+            self.put()
+
+    def drop(self) -> None:
+        """Let the version be collected. Raises: as `TableHead.commit`."""
+        with self._table.head.reading() as state:
+            start = start_of(state)
+        self._table.head.commit(self._table.own(start, DropPin(self._id)))
