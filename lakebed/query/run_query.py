@@ -4,6 +4,7 @@ yields."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import msgspec
@@ -29,6 +30,7 @@ from lakebed.model.ranges import (
     span_of,
     union,
 )
+from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
 from lakebed.query.explanation import QueryExplanation
@@ -118,6 +120,15 @@ class RunQuery(Generic[BatchT]):
             return self._first(limit, self._rows(table, plan, figures))
         return self._first(limit, self._iterated(table, plan, figures, iterator))
 
+    def sample(self, table: OpenTable, plan: QueryPlan, part: FilePart) -> Sample:
+        """Return the sample of a file of a plan, inside the part's range. Reads its tail only.
+
+        Raises:
+            As `run` while reading.
+        """
+        with self._explained_errors(table, plan):
+            return self._files.sample(plan.schema, part)
+
     def explain(
         self,
         table: OpenTable,
@@ -156,10 +167,15 @@ class RunQuery(Generic[BatchT]):
     def _rows(
         self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None
     ) -> Iterator[BatchT]:
-        try:
+        with self._explained_errors(table, plan):
             yield from self._files.read(
                 plan.schema, plan.leaves, plan.condition, figures, plan.processing
             )
+
+    @contextmanager
+    def _explained_errors(self, table: OpenTable, plan: QueryPlan) -> Iterator[None]:
+        try:
+            yield
         except ObjectMissingError as error:
             raise self._explained(table, plan, error) from error
         except CorruptError as error:
