@@ -174,10 +174,11 @@ class ImportRows:
     def give_up(
         self, table: OpenTable, begun: BegunImport, bodies: Iterable[bytes], error: LakebedError
     ) -> None:
-        """End a job that was begun without its rows. bodies: answers that there are. error: why."""
+        """End a job that was begun without its rows, and report why, unless its end was reported.
+        bodies: answers that there are."""
         answers, _ = answers_in(bodies, RunSorted)
         self._delete([one.sorted_run for one in answers if one.sorted_run is not None])
-        self._jobs.fail(table, begun.run, error)
+        self._jobs.give_up(table, begun.run, error)
 
     def _merge(
         self,

@@ -67,6 +67,7 @@ class UserJobs:
 
     def __init__(self, kind: JobKind, *, tracker: JobTracker, clock: Clock) -> None:
         self._clock = clock
+        self._tracker = tracker
         self._reports = JobReports(kind, tracker=tracker, clock=clock)
 
     def run(
@@ -110,7 +111,7 @@ class UserJobs:
         try:
             done = take(run)
         except LakebedError as error:
-            self.fail(table, run, error)
+            self._fail(table, run, error)
             raise
         self._reports.report(
             table.id,
@@ -132,9 +133,14 @@ class UserJobs:
             )
         return done
 
-    def fail(self, table: OpenTable, run: JobRun, error: LakebedError) -> None:
-        """Report that a run ended by an error; where its outcome is not known, the error is given
-        the job."""
+    def give_up(self, table: OpenTable, run: JobRun, error: LakebedError) -> None:
+        """Report that a run ended by an error, unless another process has reported its end."""
+        reports = self._tracker.history(table.id, run.job)
+        if reports and (reports[-1].run, reports[-1].event) == (run.name, "started"):
+            self._fail(table, run, error)
+
+    def _fail(self, table: OpenTable, run: JobRun, error: LakebedError) -> None:
+        """Report an error; where the outcome is not known, it is given the job."""
         if isinstance(error, UnknownOutcomeError):
             error.facts["job"] = run.job
             return

@@ -14,8 +14,8 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.bulk_import import ClusterFor, Tasks, merge, sort
 from lakebed.bootstrap.cluster.processes import doing, location_for_tasks, opened_lake
 from lakebed.bulk_import.import_rows import ImportRows
-from lakebed.bulk_import.work import BegunImport, decode, encode
-from lakebed.errors import LakebedError
+from lakebed.bulk_import.work import BegunImport, decode, encode, refused
+from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.names import RequestDigest, TableId, digest_of, job_id
 from lakebed.tasks.user_jobs import Ingested
 from lakebed.user_files.input_files import ExtraColumns
@@ -48,6 +48,10 @@ class FrameTasks(msgspec.Struct, frozen=True):
         """
         with doing(self.location) as tasks:
             return tasks.sort_frame(self.job, number, batches)
+
+    def refuse(self, error: InvalidError) -> bytes:
+        """Return the answer of a part that can never be sorted."""
+        return encode(refused(error))
 
 
 class Asked(NamedTuple):
