@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
-from lakebed.bootstrap.app import App
+from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.bulk_import import ClusterFor, Tasks, merge, sort
 from lakebed.bootstrap.cluster.processes import doing, location_for_tasks, opened_lake
 from lakebed.bulk_import.import_rows import ImportRows
@@ -87,7 +88,7 @@ def begin_frame(lake: str | os.PathLike[str], asked: Asked) -> BegunFrame | Inge
         if isinstance(begun, Ingested):
             return begun
         tasks = FrameTasks(location_for_tasks(app), encode(begun.job))
-        return BegunFrame(os.fspath(lake), table.id, encode(begun), tasks)
+        return BegunFrame(_anywhere(app), table.id, encode(begun), tasks)
     finally:
         app.close()
 
@@ -130,6 +131,12 @@ def give_up_frame(frame: BegunFrame, answers: Iterable[bytes], error: LakebedErr
         _service(app).give_up(table, decode(frame.begun, BegunImport), answers, error)
     finally:
         app.close()
+
+
+def _anywhere(app: App) -> str:
+    """Return how a process in another directory opens the lake."""
+    is_instance = app.location.startswith(INSTANCE_SCHEME)
+    return app.location if is_instance else str(Path(app.location).absolute())
 
 
 def _service(app: App) -> ImportRows:
