@@ -7,6 +7,7 @@ finds that out for itself.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from benchmarks.under_spark.spark_processes import CORES, SETTINGS, told
 def main(way: str, lake: str, shape: str) -> None:
     keys = SHAPES[shape].keys
     columns = [keys[-1], SHAPES[shape].schema.values[0].name]
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{CORES}]").appName(way)
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)

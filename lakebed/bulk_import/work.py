@@ -45,7 +45,7 @@ class ImportJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BegunImport(msgspec.Struct, frozen=True):
-    """A job whose first stage somebody else does. Which process ends it, does not matter.
+    """A job whose first stage its caller does. It may be ended by another process.
 
     job: what the tasks are given.
     leaves: of the state that `job` was made from.

@@ -1,4 +1,4 @@
-"""Parts of a plan that processes elsewhere read: they have the lake's objects, and no state.
+"""Parts of a plan for processes that have the lake's objects, and no state.
 
 Driver and tasks run the same release, so these forms have no format number; nothing stores them.
 """
@@ -6,12 +6,13 @@ Driver and tasks run the same release, so these forms have no format number; not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
 
 from lakebed.errors import CorruptError, InvalidError, ObjectMissingError, VersionExpiredError
+from lakebed.model.files import FilePart
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.predicates.language import (
     checked_predicate,
@@ -24,7 +25,6 @@ from lakebed.model.schema import Schema
 from lakebed.model.table_text import TableText, table_text
 from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.run_query import QueryPlan
-from lakebed.query.slices import Leaf
 from lakebed.sorted_files.reading.row_tests import PredicateTest
 
 
@@ -97,7 +97,7 @@ def where_text(condition: Selection, schema: Schema) -> str | None:
 
 
 def read_leaves(
-    files: SortedFiles[pa.RecordBatch], job: ScanJob, leaves: tuple[Leaf, ...]
+    files: SortedFiles[pa.RecordBatch], job: ScanJob, leaves: Sequence[Sequence[FilePart]]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some leaves of a plan, in key order.
 

@@ -58,7 +58,11 @@ class LakebedSource(DataSource):  # type: ignore[misc]  # pyspark ships no types
         """Return what reads the table as it is now. Raises: as `plan_scan`."""
         return LakebedReader(dict(self.options), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's
+    def writer(
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: FBT001 - Spark's
+    ) -> DataSourceArrowWriter:
         """Return what appends a frame. Raises: as `begin_frame`; InvalidError: to overwrite."""
         if overwrite:
             hint = 'clear the table, then say mode("append"): no commit does both'

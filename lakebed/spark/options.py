@@ -1,4 +1,4 @@
-"""Options of `format("lakebed")`: texts, whose names are as those of arguments elsewhere."""
+"""Options of `format("lakebed")`: texts, by the names that arguments of `read` and `append` have."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lakebed.query.json_keys import key_field, key_of_json, value_of_json
 from lakebed.query.run_query import condition_of
 from lakebed.user_files.input_files import ExtraColumns, extra_columns_of
 
-PLACE = ("lake", "path", "table")
-READ = (*PLACE, "keys", "ranges", "columns", "where", "pin_seconds", "slice_bytes")
-WRITE = (*PLACE, "job", "extra_columns")
+BOTH = ("lake", "path", "table")
+READ = (*BOTH, "keys", "ranges", "columns", "where", "pin_seconds", "slice_bytes")
+WRITE = (*BOTH, "job", "extra_columns")
 RANGES_HINT = 'write [{"id": {"min": "a", "max": "c"}}] or [{"id": ["a", "c"]}]'
 
 
@@ -33,7 +33,7 @@ class ReadOptions:
 
     def __init__(self, given: Mapping[str, str]) -> None:
         _refuse_unknown(given, READ)
-        self.lake, self.table = _place(given)
+        self.lake, self.table = _lake_and_table(given)
         self.scan = ScanOptions(
             _whole(given, "pin_seconds", PIN_SECONDS), _whole(given, "slice_bytes", SLICE_BYTES)
         )
@@ -66,7 +66,7 @@ def append_options(
         InvalidError: a table is missing, an unknown option, one that cannot be read.
     """
     _refuse_unknown(given, WRITE)
-    lake, table = _place(given)
+    lake, table = _lake_and_table(given)
     extra_columns: ExtraColumns = extra_columns_of(given.get("extra_columns", "refuse"))
     return lake, Asked(table, columns, given.get("job"), extra_columns)
 
@@ -78,14 +78,14 @@ def _refuse_unknown(given: Mapping[str, str], known: Sequence[str]) -> None:
             raise InvalidError("unknown option", option=name, hint=hint)
 
 
-def _place(given: Mapping[str, str]) -> tuple[str, str]:
-    places = [given[name] for name in ("lake", "path") if name in given]
-    if len(places) != 1:
+def _lake_and_table(given: Mapping[str, str]) -> tuple[str, str]:
+    lakes = [given[name] for name in ("lake", "path") if name in given]
+    if len(lakes) != 1:
         hint = 'say option("lake", "./lake") or option("lake", "aws:INSTANCE")'
-        raise InvalidError("one option says where the lake is", got=len(places), hint=hint)
+        raise InvalidError("one option says where the lake is", got=len(lakes), hint=hint)
     if "table" not in given:
         raise InvalidError("no table is named", hint='say option("table", NAME)')
-    return places[0], given["table"]
+    return lakes[0], given["table"]
 
 
 def _whole(given: Mapping[str, str], name: str, default: int) -> int:

@@ -87,7 +87,7 @@ def _reader(
 
     def rows(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            for number in batch.column(0).to_pylist():
+            for number in batch.column(0).to_pylist():  # bounded: one number a partition
                 yield from for_spark(tasks.read(slices[number]), columns)
 
     return rows

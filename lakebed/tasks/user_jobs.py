@@ -111,7 +111,7 @@ class UserJobs:
         try:
             done = take(run)
         except LakebedError as error:
-            self._fail(table, run, error)
+            self._report_error(table, run, error)
             raise
         self._reports.report(
             table.id,
@@ -137,9 +137,9 @@ class UserJobs:
         """Report that a run ended by an error, unless another process has reported its end."""
         reports = self._tracker.history(table.id, run.job)
         if reports and (reports[-1].run, reports[-1].event) == (run.name, "started"):
-            self._fail(table, run, error)
+            self._report_error(table, run, error)
 
-    def _fail(self, table: OpenTable, run: JobRun, error: LakebedError) -> None:
+    def _report_error(self, table: OpenTable, run: JobRun, error: LakebedError) -> None:
         """Report an error; where the outcome is not known, it is given the job."""
         if isinstance(error, UnknownOutcomeError):
             error.facts["job"] = run.job

@@ -15,10 +15,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import lakebed
 import lakebed.spark
+from lakebed.errors import LakebedError
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -44,7 +46,7 @@ class Program:
     def do(self, step: dict[str, Any]) -> dict[str, Any]:
         try:
             found: dict[str, Any] = getattr(self, step["do"])(step)
-        except Exception as error:  # noqa: BLE001 - it is what the step gives
+        except (LakebedError, PySparkException) as error:
             return {"error": type(error).__name__, "text": str(error)}
         return found
 

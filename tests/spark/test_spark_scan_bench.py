@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import inputs, spark_scan
+from benchmarks import inputs
+from benchmarks.under_spark import spark_scan
 from tests.spark.shell import spark_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -23,7 +23,7 @@ from lakebed.user_files.input_files import ExtraColumns
 
 
 class BegunFrame(msgspec.Struct, frozen=True):
-    """A job that was begun, for whoever ends it: the driver keeps it, tasks get `tasks`.
+    """A job that was begun, for the process that ends it; tasks of the cluster get `tasks`.
 
     lake: as `lakebed.connect` takes it.
     """

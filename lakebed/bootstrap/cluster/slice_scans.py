@@ -17,18 +17,19 @@ from lakebed.bootstrap.cluster.processes import (
     opened_lake,
 )
 from lakebed.errors import InvalidError
+from lakebed.model.files import FilePart
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.run_query import QueryPlan
 from lakebed.query.scan_jobs import ScanJob, read_leaves, scan_job, where_text
-from lakebed.query.slices import Leaf, slices_of
+from lakebed.query.slices import slices_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.log_entries.table_changes import PutPin
 from lakebed.statestore.open_table import OpenTable, start_of
 
 PIN_SECONDS = 3_600
-"""Nobody knows when a frame is used for the last time: its version is kept so long."""
+"""When a frame is used for the last time is not known: its version is kept so long."""
 
 PIN_SECONDS_MAX = 30 * 86_400
 SLICE_BYTES = 32 << 20
@@ -44,7 +45,7 @@ class ScanTasks(msgspec.Struct, frozen=True):
     def read(self, slice_: bytes) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice, in key order. Raises: as `read_leaves`."""
         job = msgspec.msgpack.decode(self.job, type=ScanJob)
-        leaves = msgspec.msgpack.decode(slice_, type=tuple[Leaf, ...])
+        leaves = msgspec.msgpack.decode(slice_, type=tuple[tuple[FilePart, ...], ...])
         return read_leaves(files_for_reading(self.location), job, leaves)
 
 

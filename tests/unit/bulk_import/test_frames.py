@@ -1,6 +1,6 @@
 """Frames appended without Spark: one process begins, others sort, another one ends it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from lakebed.errors import (
     UnavailableError,
 )
 from lakebed.tasks.user_jobs import Ingested
+from lakebed.user_files.input_files import ExtraColumns
 
 COLUMNS = (("k", "string"), ("n", "bigint"))
 SCHEMA = lakebed.schema_of(
@@ -146,13 +147,13 @@ def test_attempts_whose_answer_nobody_got_are_never_seen(place: Place) -> None:
 
 
 def test_a_task_that_dies_in_the_middle_puts_no_run(place: Place) -> None:
-    def dying() -> object:
+    def dying() -> Iterator[pa.RecordBatch]:
         yield frame(0)
         raise RuntimeError("killed")
 
     begun = place.given()
     with pytest.raises(RuntimeError):
-        begun.tasks.sort(0, dying())  # type: ignore[arg-type]
+        begun.tasks.sort(0, dying())
     assert not place.runs()
     finish(begun, [begun.tasks.sort(0, [frame(0, parts=1)])])
     assert place.rows().equals(whole(place))
@@ -213,9 +214,11 @@ def test_a_value_that_an_unsigned_field_does_not_hold_is_refused_by_field(
 
 
 @pytest.mark.parametrize("extra", ["refuse", "drop"])
-def test_columns_that_the_table_does_not_have_go_by_what_is_said(place: Place, extra: str) -> None:
+def test_columns_that_the_table_does_not_have_go_by_what_is_said(
+    place: Place, extra: ExtraColumns
+) -> None:
     more = frame(0).append_column("more", pa.array([1] * len(frame(0))))
-    begun = begin_frame(place.path, Asked("t", COLUMNS, "j", extra))  # type: ignore[arg-type]
+    begun = begin_frame(place.path, Asked("t", COLUMNS, "j", extra))
     assert isinstance(begun, BegunFrame)
     answers = [begun.tasks.sort(0, [more])]
     if extra == "drop":
