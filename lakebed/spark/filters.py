@@ -29,7 +29,11 @@ def taken_over(filters: Iterable[Any], schema: Schema) -> Iterator[tuple[Any, Pr
         yield one, _predicate(one, keys, schema)
 
 
-def _predicate(given: Any, keys: set[str], schema: Schema) -> Predicate | None:  # noqa: ANN401 - Spark ships no types
+def _predicate(
+    given: Any,  # noqa: ANN401 - Spark ships no types
+    keys: set[str],
+    schema: Schema,
+) -> Predicate | None:
     attribute: tuple[str, ...] = getattr(given, "attribute", ())
     if len(attribute) != 1 or attribute[0] not in keys:
         return None

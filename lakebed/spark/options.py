@@ -1,4 +1,4 @@
-"""Options of `format("lakebed")`: texts, by the names that arguments of `read` and `append` have."""
+"""Options of `format("lakebed")`: texts, named as arguments of `read` and `append` are."""
 
 from __future__ import annotations
 
