@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import lakebed
 from lakebed.bootstrap.bulk_import import Task, Tasks
@@ -27,14 +28,21 @@ class SparkCluster:
     """Runs the tasks of bulk imports as a Spark job. Begins when the first one is asked for.
 
     master: "local[*]" for this machine's cores; None: as Spark was started. conf: Spark's settings.
+    session: the caller's, which stays open; then the other two do not count.
     """
 
     def __init__(
-        self, tasks: Tasks, *, master: str | None = None, conf: Mapping[str, str] | None = None
+        self,
+        tasks: Tasks,
+        *,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        session: SparkSession | None = None,
     ) -> None:
         self._tasks = tasks
         self._master = master
         self._conf = conf or {}
+        self._given = session
         self._spark: SparkSession | None = None
 
     @property
@@ -60,25 +68,20 @@ class SparkCluster:
         if not works:
             return iter(())
         spark = self._session()
-        try:
+        with _given_up():
             shared = spark.sparkContext.broadcast((job, list(works)))
 
             def do_task(number: int) -> bytes:
                 job, works = shared.value
                 return task(job, works[number])
 
-            frame = answers_frame(tasks_frame(spark, len(works)), do_task)
-            answers = [bytes(row["answer"]) for row in frame.collect()]
+            answers = answers_in_frame(answers_frame(tasks_frame(spark, len(works)), do_task))
             shared.destroy()
-        except (PySparkException, Py4JError, ConnectionError) as error:
-            raise UnavailableError(
-                "Spark gave up on the job",
-                reason=_reason(error),
-                hint="no rows were ingested; run it again",
-            ) from error
         return iter(answers)
 
     def _session(self) -> SparkSession:
+        if self._given is not None:
+            return self._given
         if self._spark is None:
             conf = SparkConf().set("spark.app.name", "lakebed bulk import")
             if self._master is not None:
@@ -91,6 +94,28 @@ class SparkCluster:
                 conf.setMaster(self._master)
             self._spark = SparkSession.builder.config(conf=conf).getOrCreate()
         return self._spark
+
+
+def answers_in_frame(frame: DataFrame) -> list[bytes]:
+    """Return what the tasks of a frame answered. column: answer binary.
+
+    Raises:
+        UnavailableError: Spark gave up.
+    """
+    with _given_up():
+        return [bytes(row["answer"]) for row in frame.collect()]
+
+
+@contextmanager
+def _given_up() -> Iterator[None]:
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise UnavailableError(
+            "Spark gave up on the job",
+            reason=_reason(error),
+            hint="no rows were ingested; run it again",
+        ) from error
 
 
 _LOCAL = {

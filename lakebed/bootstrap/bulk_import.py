@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-import msgspec
-import pyarrow as pa
-
-from lakebed.backends.local.object_store import LocalObjectStore
-from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
 from lakebed.backends.local.source_files import LocalSourceFiles
-from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.app import INSTANCE_SCHEME, App
-from lakebed.bootstrap.local import open_local
-from lakebed.bootstrap.object_places import ObjectsLocation, location_of, objects_for_process
-from lakebed.bulk_import.do_task import DoTask
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.cluster.processes import doing, location_for_tasks, opened_lake
 from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
 from lakebed.bulk_import.requests import ImportRequest
 from lakebed.errors import InvalidError, JobIdReusedError
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, job_id
-from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFiles
-from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.tasks.job_reports import JobReports
 from lakebed.tasks.named_files import named_files
 from lakebed.tasks.user_jobs import Ingested
@@ -58,30 +46,6 @@ ClusterFor = Callable[[Tasks], Cluster]
 """Returns the cluster that runs these tasks."""
 
 
-class _Location(msgspec.Struct, frozen=True):
-    """Where tasks find a lake's objects.
-
-    spill: a folder for rows on their way; None: this machine's.
-    """
-
-    objects: ObjectsLocation
-    spill: str | None
-    sources: tuple[str, ...]
-    """Where users' files may lie."""
-
-
-class _Stores(NamedTuple):
-    """What a process of a cluster keeps open.
-
-    root: for folders of its tasks.
-    sources: users' files by URL, with a folder for them.
-    """
-
-    objects: ObjectStore
-    sources: Callable[[Path], SourceFiles | None]
-    root: Path
-
-
 ANYWHERE = ("/",)
 """Folders of files that a command may name: all of this machine."""
 
@@ -93,7 +57,7 @@ class BulkImportApp:
     """
 
     def __init__(self, lake: str | os.PathLike[str] | App) -> None:
-        self._app = lake if isinstance(lake, App) else _opened(lake)
+        self._app = lake if isinstance(lake, App) else opened_lake(lake)
         self._service = ImportRows(
             objects=self._app.objects, tracker=self._app.tracker, clock=self._app.clock
         )
@@ -171,19 +135,19 @@ class BulkImportApp:
             raise
 
     def _cluster(self, cluster_for: ClusterFor, sources: Sequence[str]) -> Cluster:
-        location = msgspec.json.encode(_location(self._app, sources))
+        location = location_for_tasks(self._app, sources)
         return cluster_for(Tasks(partial(sort, location), partial(merge, location)))
 
 
 def sort(location: bytes, job: bytes, work: bytes) -> bytes:
     """Do a task of the first stage, in a process of a cluster."""
-    with _doing(location) as tasks:
+    with doing(location) as tasks:
         return tasks.sort(job, work)
 
 
 def merge(location: bytes, job: bytes, work: bytes) -> bytes:
     """Do a task of the second stage, in a process of a cluster."""
-    with _doing(location) as tasks:
+    with doing(location) as tasks:
         return tasks.merge(job, work)
 
 
@@ -192,57 +156,3 @@ def _found(names: Sequence[str], files: SourceFiles) -> list[InputFile]:
         InputFile(file.name, format_of(Path(file.name)), file.size, file.version)
         for file in named_files(names, files)
     ]
-
-
-@contextmanager
-def _doing(location: bytes) -> Iterator[DoTask]:
-    """Give what does a task, with a folder of its own: a cluster ends its processes by force."""
-    where = msgspec.json.decode(location, type=_Location)
-    stores = _opened_stores(where)
-    with closing(ProcessFolder(stores.root)) as folder:
-        in_s3 = stores.sources(folder.path)
-        yield DoTask(
-            objects=stores.objects,
-            files=ParquetFiles(stores.objects, spill_directory=folder.path),
-            sources=AllowedFiles(where.sources, objects=in_s3, local=LocalSourceFiles()),
-            rng=system_random(),
-        )
-
-
-@functools.lru_cache(maxsize=4)
-def _opened_stores(where: _Location) -> _Stores:
-    """Return stores that are kept while this process lives: of each core there is one."""
-    pa.set_cpu_count(1)
-    root = Path(where.spill) if where.spill is not None else _own_root()
-    objects, clients = objects_for_process(where.objects)
-    if clients is None:
-        return _Stores(objects, lambda _: None, root)
-    from lakebed.bootstrap.aws_stores import source_files_of
-
-    return _Stores(objects, partial(source_files_of, clients, system_random()), root)
-
-
-def _own_root() -> Path:
-    root = Path(tempfile.gettempdir()) / "lakebed-spill"
-    root.mkdir(mode=0o700, exist_ok=True)
-    remove_dead(root)
-    return root
-
-
-def _opened(lake: str | os.PathLike[str]) -> App:
-    if isinstance(lake, str) and lake.startswith(INSTANCE_SCHEME):
-        from lakebed.bootstrap.aws import open_instance
-
-        return open_instance(lake.removeprefix(INSTANCE_SCHEME))
-    return open_local(lake, create=False)
-
-
-def _location(app: App, sources: Sequence[str]) -> _Location:
-    """Return where tasks find the objects of an open lake."""
-    instance = app.location.startswith(INSTANCE_SCHEME)
-    spill = None if instance else str(app.spill.path.parent)
-    if isinstance(app.objects, LocalObjectStore):
-        objects = str(Path(app.location).absolute())
-    else:
-        objects = location_of(app.objects)
-    return _Location(ObjectsLocation(objects, instance), spill, tuple(sources))

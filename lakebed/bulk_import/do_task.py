@@ -8,7 +8,7 @@ its base (H11).
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import pyarrow as pa
@@ -39,7 +39,9 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.sorted_files.sorting.stored_runs import merged_runs, store_run
+from lakebed.user_files.casting import conformed
 from lakebed.user_files.input_files import rows_of
+from lakebed.user_files.signed_types import unsigned_again
 
 NO_RETRY = (InvalidError, CorruptError, DeniedError, NewerFormatError)
 """What another attempt of the same task would meet again: the run ends with it."""
@@ -82,11 +84,33 @@ class DoTask:
         except NO_RETRY as error:
             return encode(refused(error))
 
+    def sort_frame(self, job: bytes, number: int, batches: Iterable[pa.RecordBatch]) -> bytes:
+        """Sort rows that are given and put them as one run; return the answer.
+
+        number: of this part of the rows, counted from 0; no other part has it.
+
+        Raises:
+            As `sort`.
+        """
+        try:
+            decoded = decode(job, ImportJob)
+            schema = decoded.table_text.schema()
+            given = unsigned_again(batches, schema)
+            rows = conformed(given, schema, extra_columns=decoded.extra_columns)
+            return encode(self._sorted(decoded, number, schema, rows))
+        except NO_RETRY as error:
+            return encode(refused(error))
+
     def _sort(self, job: ImportJob, work: SortWork) -> RunSorted:
         schema = job.table_text.schema()
+        return self._sorted(job, work.number, schema, self._rows(job, work, schema))
+
+    def _sorted(
+        self, job: ImportJob, number: int, schema: Schema, rows: Iterable[pa.RecordBatch]
+    ) -> RunSorted:
         read = 0
         with self._files.sorter(schema, _before(job), job_rows=job.rows_about) as sorter:
-            for batch in self._rows(job, work, schema):
+            for batch in rows:
                 read += len(batch)
                 sorter.add(batch)
             (kept,) = sorter.rows_in([EVERYTHING])
@@ -94,10 +118,10 @@ class DoTask:
                 self._objects,
                 schema,
                 sorter.sorted_batches(EVERYTHING),
-                path=run_path(job.table, self._name(job, work.number)),
+                path=run_path(job.table, self._name(job, number)),
                 points=job.points,
             )
-        return RunSorted(work.number, sorted_run, read, read - kept)
+        return RunSorted(number, sorted_run, read, read - kept)
 
     def _rows(self, job: ImportJob, work: SortWork, schema: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all pieces. An error names the file as its sender does."""

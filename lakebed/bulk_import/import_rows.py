@@ -14,6 +14,7 @@ from lakebed.bulk_import.plan import (
     sort_bytes,
 )
 from lakebed.bulk_import.work import (
+    BegunImport,
     FileMerged,
     ImportJob,
     RunSorted,
@@ -33,7 +34,7 @@ from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.sorting.stored_runs import StoredRun
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.leaves import Leaves, leaves_of, refuse_if_busy
+from lakebed.statestore.table_state.leaves import leaves_of, refuse_if_busy
 from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 from lakebed.user_files.csv_and_parquet import ParquetLayout, parquet_footer_bytes, parquet_layout
 from lakebed.user_files.input_files import ExtraColumns, InputFile
@@ -84,17 +85,15 @@ class Input(NamedTuple):
 
 
 class _Request(NamedTuple):
+    """Files, and who sorts and merges their rows."""
+
     files: Sequence[InputFile]
     sources: SourceFiles
-    digest: RequestDigest
     cluster: Cluster
-    extra_columns: ExtraColumns
-    on_progress: Callable[[str], None]
 
 
 class ImportRows:
-    """Takes rows of files into a table by a cluster. Idempotent by job id; safe to kill
-    anywhere."""
+    """Takes rows into a table by a cluster. Idempotent by job id; safe to kill anywhere."""
 
     def __init__(self, *, objects: ObjectStore, tracker: JobTracker, clock: Clock) -> None:
         self._objects = objects
@@ -123,61 +122,138 @@ class ImportRows:
 
         def take(run: JobRun) -> Ingested:
             files = asked.find()
-            request = _Request(
-                files, asked.sources, asked.digest, cluster, extra_columns, on_progress
-            )
-            return self._take(table, request, run)
+            size = sum(file.size for file in files)
+            begun = _planned(table, run, asked.digest, extra_columns, size // ROW_BYTES)
+            works = _sorts(_Request(files, asked.sources, cluster))
+            on_progress(f"sorting {len(files):,} files in {len(works):,} tasks")
+            bodies = cluster.sort(encode(begun.job), [encode(work) for work in works])
+            sorted_ = _Sorted(bodies, tasks=len(works), files=len(files))
+            return self._merge(table, begun, sorted_, cluster, on_progress)
 
         return self._jobs.run(table, job, asked.digest, take)
 
-    def _take(self, table: OpenTable, request: _Request, run: JobRun) -> Ingested:
-        files, cluster = request.files, request.cluster
-        job, leaves = _planned(table, run, request)
-        works = _sorts(request)
-        sorted_runs: list[StoredRun] = []
+    def begin(
+        self,
+        table: OpenTable,
+        digest: RequestDigest,
+        *,
+        job: JobId | None = None,
+        extra_columns: ExtraColumns = "refuse",
+    ) -> BegunImport | Ingested:
+        """Begin a job whose first stage the caller does, by `DoTask.sort_frame`; or return what
+        became of it when it was done before. End it by `finish` or `give_up`.
+
+        Raises:
+            JobIdReusedError: the id stands for another request.
+        """
+        run = self._jobs.begin(table, job, digest)
+        if isinstance(run, Ingested):
+            return run
+        return _planned(table, run, digest, extra_columns, 0)
+
+    def finish(
+        self,
+        table: OpenTable,
+        begun: BegunImport,
+        bodies: Iterable[bytes],
+        *,
+        cluster: Cluster,
+        on_progress: Callable[[str], None] = lambda _: None,
+    ) -> Ingested:
+        """Take the rows of a job that was begun. bodies: one answer of each part of the rows.
+
+        Raises:
+            As `run`.
+        """
+
+        def take(_: JobRun) -> Ingested:
+            return self._merge(table, begun, _Sorted(bodies), cluster, on_progress)
+
+        return self._jobs.end(table, begun.run, take)
+
+    def give_up(
+        self, table: OpenTable, begun: BegunImport, bodies: Iterable[bytes], error: LakebedError
+    ) -> None:
+        """End a job that was begun without its rows, and report why, unless its end was reported.
+        bodies: answers that there are."""
+        answers, _ = answers_in(bodies, RunSorted)
+        self._delete([one.sorted_run for one in answers if one.sorted_run is not None])
+        self._jobs.give_up(table, begun.run, error)
+
+    def _merge(
+        self,
+        table: OpenTable,
+        begun: BegunImport,
+        given: _Sorted,
+        cluster: Cluster,
+        on_progress: Callable[[str], None],
+    ) -> Ingested:
+        """Do the second stage, and commit."""
+        answers, error = answers_in(given.bodies, RunSorted)
+        sorted_runs = [one.sorted_run for one in answers if one.sorted_run is not None]
         try:
-            request.on_progress(f"sorting {len(files):,} files in {len(works):,} tasks")
-            bodies = cluster.sort(encode(job), [encode(work) for work in works])
-            answers, error = answers_in(bodies, RunSorted)
-            sorted_runs += [
-                answer.sorted_run for answer in answers if answer.sorted_run is not None
-            ]
             if error is not None:
                 raise error
-            if sorted(answer.number for answer in answers) != list(range(len(works))):
-                raise AssertionError("each task answers once")
-            references = _merged(table, request, job, leaves, sorted_runs)
+            _check_numbers([answer.number for answer in answers], given.tasks)
+            references = _merged(table, begun, sorted_runs, cluster, on_progress)
         finally:
-            with suppress(LakebedError):  # what stays is swept
-                self._objects.delete([one.path for one in sorted_runs])
-        rows = sum(reference.rows for reference in references)
-        filtered = sum(answer.filtered for answer in answers)
+            self._delete(sorted_runs)
+        run = begun.run
         change = AddFiles(tuple(references))
-        commit = table.of_user(run.start, CommitId(run.job), request.digest, change)
+        commit = table.of_user(run.start, CommitId(run.job), begun.digest, change)
         number = table.head.commit(commit)
-        made = len({reference.file.name for reference in references})
+        done = Ingested(
+            job=run.job,
+            number=number,
+            rows=sum(reference.rows for reference in references),
+            files=len({reference.file.name for reference in references}),
+            run=run.name,
+            read=sum(answer.read for answer in answers),
+            filtered=sum(answer.filtered for answer in answers),
+        )
         events.emit(
             events.BULK_IMPORT_COMMITTED,
             table=table.name,
             job=run.job,
-            rows_count=rows,
-            filtered_count=filtered,
-            files_in_count=len(files),
-            files_count=made,
+            rows_count=done.rows,
+            filtered_count=done.filtered,
+            files_in_count=given.files,
+            files_count=done.files,
             seconds=round(self._jobs.seconds(run), 3),
         )
-        return Ingested(
-            job=run.job,
-            number=number,
-            rows=rows,
-            files=made,
-            run=run.name,
-            read=sum(answer.read for answer in answers),
-            filtered=filtered,
-        )
+        return done
+
+    def _delete(self, sorted_runs: Sequence[StoredRun]) -> None:
+        with suppress(LakebedError):  # what stays is swept
+            self._objects.delete([one.path for one in sorted_runs])
 
 
-def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[ImportJob, Leaves]:
+class _Sorted(NamedTuple):
+    """What the first stage gave.
+
+    bodies: answers of its tasks.
+    tasks: how many there were; None: some may not have begun, as they had no rows.
+    files: that the rows came from.
+    """
+
+    bodies: Iterable[bytes]
+    tasks: int | None = None
+    files: int = 0
+
+
+def _check_numbers(numbers: Sequence[int], tasks: int | None) -> None:
+    wanted = sorted(set(numbers)) if tasks is None else list(range(tasks))
+    if sorted(numbers) != wanted:
+        raise AssertionError("each task answers once")
+
+
+def _planned(
+    table: OpenTable,
+    run: JobRun,
+    digest: RequestDigest,
+    extra_columns: ExtraColumns,
+    rows_about: int,
+) -> BegunImport:
     """Return what all tasks must know, and the leaves of the same state."""
     with table.head.reading() as state:
         leaves = leaves_of(state)
@@ -192,22 +268,22 @@ def _planned(table: OpenTable, run: JobRun, request: _Request) -> tuple[ImportJo
         table_text=text,
         at=Micros(0) if processing is None else processing.at,
         points=tuple(key_range.min for key_range in leaves.key_ranges[1:]),
-        extra_columns=request.extra_columns,
+        extra_columns=extra_columns,
         value_statistics=statistics,
-        rows_about=sum(file.size for file in request.files) // ROW_BYTES,
+        rows_about=rows_about,
     )
-    return job, leaves
+    return BegunImport(run, digest, job, leaves)
 
 
 def _merged(
     table: OpenTable,
-    request: _Request,
-    job: ImportJob,
-    leaves: Leaves,
+    begun: BegunImport,
     sorted_runs: Sequence[StoredRun],
+    cluster: Cluster,
+    on_progress: Callable[[str], None],
 ) -> list[FileReference]:
     """Return references to the files that the second stage made."""
-    cluster = request.cluster
+    leaves = begun.leaves
     counts = rows_by_key_range(sorted_runs, len(leaves.ids))
     with table.head.reading() as state:
         shared_file_rows_max = state.settings().shared_file_rows_max
@@ -219,13 +295,12 @@ def _merged(
         shared_file_rows_max=shared_file_rows_max,
         rows_each=file_rows(sum(counts), cluster.tasks_at_once),
     )
-    request.on_progress(f"merging {sum(counts):,} rows into {len(planned):,} files")
-    bodies = cluster.merge(encode(job), [encode(work) for _, work in planned])
+    on_progress(f"merging {sum(counts):,} rows into {len(planned):,} files")
+    bodies = cluster.merge(encode(begun.job), [encode(work) for _, work in planned])
     answers, error = answers_in(bodies, FileMerged)
     if error is not None:
         raise error
-    if sorted(answer.number for answer in answers) != list(range(len(planned))):
-        raise AssertionError("each task answers once")
+    _check_numbers([answer.number for answer in answers], len(planned))
     references: list[FileReference] = []
     for answer in answers:
         if answer.written is not None:  # processing left rows

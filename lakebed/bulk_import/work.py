@@ -12,11 +12,13 @@ import msgspec
 
 from lakebed import errors
 from lakebed.errors import LakebedError
-from lakebed.model.names import JobId, Micros, TableId, TransactionNumber
+from lakebed.model.names import JobId, Micros, RequestDigest, TableId, TransactionNumber
 from lakebed.model.ranges import KeyRange
 from lakebed.model.table_text import TableText
 from lakebed.ports.sorted_files import FileWritten
 from lakebed.sorted_files.sorting.stored_runs import StoredRun
+from lakebed.statestore.table_state.leaves import Leaves
+from lakebed.tasks.user_jobs import JobRun
 from lakebed.user_files.input_files import ExtraColumns, InputFile
 
 AnswerT = TypeVar("AnswerT")
@@ -40,6 +42,19 @@ class ImportJob(msgspec.Struct, frozen=True, kw_only=True):
     extra_columns: ExtraColumns
     value_statistics: bool
     rows_about: int
+
+
+class BegunImport(msgspec.Struct, frozen=True):
+    """A job whose first stage its caller does. It may be ended by another process.
+
+    job: what the tasks are given.
+    leaves: of the state that `job` was made from.
+    """
+
+    run: JobRun
+    digest: RequestDigest
+    job: ImportJob
+    leaves: Leaves
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
@@ -125,7 +140,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Answer)
 
 
-def encode(value: ImportJob | SortWork | MergeWork | _Answer) -> bytes:
+def encode(value: ImportJob | BegunImport | SortWork | MergeWork | _Answer) -> bytes:
     """Return it as bytes."""
     return _encoder.encode(value)
 

@@ -67,6 +67,7 @@ class UserJobs:
 
     def __init__(self, kind: JobKind, *, tracker: JobTracker, clock: Clock) -> None:
         self._clock = clock
+        self._tracker = tracker
         self._reports = JobReports(kind, tracker=tracker, clock=clock)
 
     def run(
@@ -83,6 +84,14 @@ class UserJobs:
             JobIdReusedError: the id stands for another request. What `take` raises, with the job in
             the facts of an UnknownOutcomeError.
         """
+        begun = self.begin(table, job, digest)
+        return begun if isinstance(begun, Ingested) else self.end(table, begun, take)
+
+    def begin(
+        self, table: OpenTable, job: JobId | None, digest: RequestDigest | None
+    ) -> JobRun | Ingested:
+        """Begin a run, which `end` ends, perhaps in another process of this machine; or return what
+        became of the job when it was done before. Raises: JobIdReusedError."""
         id_ = job or JobId(table.fresh_id())
         with table.head.reading() as state:
             start = start_of(state)
@@ -95,19 +104,18 @@ class UserJobs:
             return Ingested(job=id_, number=known, repeated=True)
         run = JobRun(id_, start, table.fresh_run(), self._clock.monotonic())
         self._reports.report(table.id, id_, "started", run=run.name)
+        return run
+
+    def end(self, table: OpenTable, run: JobRun, take: Callable[[JobRun], Ingested]) -> Ingested:
+        """Do what a run began for, and report what became of it. Raises: as `take`."""
         try:
             done = take(run)
-        except UnknownOutcomeError as error:
-            error.facts["job"] = id_
-            raise
         except LakebedError as error:
-            event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
-            reason = f"{error.code()}: {error}"
-            self._reports.report(table.id, id_, event, reason=reason, run=run.name)
+            self._report_error(table, run, error)
             raise
         self._reports.report(
             table.id,
-            id_,
+            run.job,
             "committed" if done.number else "finished",
             rows=done.rows,
             filtered=done.filtered,
@@ -120,10 +128,25 @@ class UserJobs:
                 events.ROWS_LEFT_OUT,
                 level=logging.WARNING,
                 table=table.name,
-                job=id_,
+                job=run.job,
                 filtered_count=done.filtered,
             )
         return done
+
+    def give_up(self, table: OpenTable, run: JobRun, error: LakebedError) -> None:
+        """Report that a run ended by an error, unless another process has reported its end."""
+        reports = self._tracker.history(table.id, run.job)
+        if reports and (reports[-1].run, reports[-1].event) == (run.name, "started"):
+            self._report_error(table, run, error)
+
+    def _report_error(self, table: OpenTable, run: JobRun, error: LakebedError) -> None:
+        """Report an error; where the outcome is not known, it is given the job."""
+        if isinstance(error, UnknownOutcomeError):
+            error.facts["job"] = run.job
+            return
+        event: JobEvent = "rejected" if error.exit_code == 2 else "failed"
+        reason = f"{error.code()}: {error}"
+        self._reports.report(table.id, run.job, event, reason=reason, run=run.name)
 
     def seconds(self, run: JobRun) -> float:
         """Return how long a run has taken so far."""

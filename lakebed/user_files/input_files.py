@@ -23,6 +23,7 @@ from lakebed.user_files.zones import NO_ZONES, Zones
 
 FileFormat = Literal["parquet", "csv", "jsonl"]
 ExtraColumns = Literal["refuse", "drop"]
+EXTRA_COLUMNS: tuple[ExtraColumns, ...] = ("refuse", "drop")
 FORMATS: tuple[FileFormat, ...] = ("parquet", "csv", "jsonl")
 _ALSO: dict[str, FileFormat] = {"ndjson": "jsonl", "json": "jsonl", "tsv": "csv"}
 _COMPRESSED = ".gz"
@@ -69,6 +70,15 @@ def input_files(
         else:
             found.append(_seen(path, kind))
     return found
+
+
+def extra_columns_of(text: str) -> ExtraColumns:
+    """Return what is done with columns that a table does not have. Raises: InvalidError."""
+    for known in EXTRA_COLUMNS:
+        if text == known:
+            return known
+    hint = f"say {' or '.join(EXTRA_COLUMNS)}"
+    raise InvalidError("not a way with further columns", extra_columns=text, hint=hint)
 
 
 def digest_of_files(files: Sequence[InputFile]) -> RequestDigest:

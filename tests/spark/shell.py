@@ -1,13 +1,15 @@
 """The command `lakebed` in a process that has one line of Spark on its path."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,7 @@ class SparkShell:
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(spark_home(line))]),
             "SPARK_LOCAL_DIRS": str(folder / "spark"),
             "LAKEBED_LAKE": lake,
+            "PYSPARK_PYTHON": sys.executable,
         }
         self._folder = folder
 
@@ -71,14 +74,36 @@ class SparkShell:
             timeout=SECONDS_MAX,
         )
 
-    @contextmanager
     def importing(
         self, *args: str, master: str = "local[2,4]"
-    ) -> Iterator["subprocess.Popen[str]"]:
+    ) -> AbstractContextManager["subprocess.Popen[str]"]:
         """Begin a bulk import. Who leaves before it ended, ends it."""
+        return self._running(*COMMAND, "bulk-import", *args, "--master", master)
+
+    def steps_done(
+        self, steps: Sequence[Mapping[str, Any]], *, master: str = "local[2,4]"
+    ) -> dict[str, dict[str, Any]]:
+        """Do steps of `frame_program.py` in one session. Returns what each gave, by name."""
+        with self.doing(steps, master=master) as process:
+            _, told = process.communicate(timeout=SECONDS_MAX)
+            assert process.returncode == 0, told[-5_000:]
+        names = [step["name"] for step in steps]
+        return {name: json.loads((self._folder / f"{name}.json").read_text()) for name in names}
+
+    def doing(
+        self, steps: Sequence[Mapping[str, Any]], *, master: str = "local[2,4]"
+    ) -> AbstractContextManager["subprocess.Popen[str]"]:
+        """Begin to do steps. Who leaves before they are done, ends it."""
+        asked = self._folder / f"{steps[0]['name']}-asked.json"
+        asked.write_text(json.dumps(steps))
+        program = "tests.spark.frame_program"
+        return self._running(sys.executable, "-m", program, str(asked), str(self._folder), master)
+
+    @contextmanager
+    def _running(self, *command: str) -> Iterator["subprocess.Popen[str]"]:
         process = subprocess.Popen(
-            [*COMMAND, "bulk-import", *args, "--master", master],
-            env=self._environment,
+            command,
+            env=self._environment | {"SPARK_LOCAL_IP": "127.0.0.1"},
             cwd=self._folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,0 +1,93 @@
+"""A table as a DataFrame of any Spark: one version for good."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import pyarrow as pa
+
+from lakebed.bootstrap.cluster.slice_scans import PlannedScan, ScanOptions, plan_scan
+from lakebed.model.predicates.language import Predicate
+from lakebed.model.schema import Schema
+from lakebed.ports.sorted_files import Selection
+from lakebed.query.run_query import condition_of
+from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.spark.needed_packages import refuse_without_pandas
+from lakebed.spark.spark_types import columns_for_spark, for_spark, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class HowToScan(TypedDict, total=False):
+    """How a table is scanned. Each may be left out.
+
+    pin_seconds: how long the version's files stay at least, so that the frame can be used; left
+        out: an hour. 0: as long as the table's `garbage_seconds_min`, and nothing is committed.
+    slice_bytes: of stored files that one partition reads, about; left out: 32 MiB.
+    """
+
+    pin_seconds: int
+    slice_bytes: int
+
+
+def read(
+    spark: SparkSession,
+    lake: str | os.PathLike[str],
+    table: str,
+    *,
+    keys: Sequence[object] | None = None,
+    ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    **how: Unpack[HowToScan],
+) -> DataFrame:
+    """Return the rows of the newest version as a DataFrame, each partition in key order. However
+    often it is used, its rows are of that version.
+
+    lake: as `lakebed.connect` takes it; it is there.
+    keys, ranges, columns, where: as `Table.query` takes them. What Spark is told to filter or to
+        select afterwards, is read first.
+    how: how long the version stays, and how much a partition reads.
+
+    Raises:
+        InvalidError: what `Table.query` refuses, a field that Spark has no type for, an expression
+            of Arrow, no pandas; nothing was pinned. TableMissingError, with the nearest known name.
+            UnavailableError, DeniedError: the pin cannot be committed.
+    """
+    refuse_without_pandas()
+
+    def ask(schema: Schema) -> Selection:
+        asked = condition_of(schema, keys=keys, ranges=ranges, columns=columns, where=where)
+        check_columns(schema, asked)
+        return asked
+
+    planned = plan_scan(lake, table, ask, ScanOptions(**how))
+    columns_given = columns_for_spark(planned.columns)
+    partitions = len(planned.slices)
+    numbers = spark.range(0, partitions, 1, max(1, partitions))
+    return numbers.mapInArrow(_reader(planned, columns_given), spark_schema(columns_given))
+
+
+def check_columns(schema: Schema, asked: Selection) -> None:
+    """Raise InvalidError for a field that is read and that Spark has no type for."""
+    whole = arrow_schema(schema)
+    columns_for_spark(
+        whole if asked.columns is None else pa.schema([whole.field(name) for name in asked.columns])
+    )
+
+
+def _reader(
+    planned: PlannedScan, columns: pa.Schema
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a task does: it is given numbers of slices, and gives their rows."""
+    tasks, slices = planned.tasks, planned.slices
+
+    def rows(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():  # bounded: one number a partition
+                yield from for_spark(tasks.read(slices[number]), columns)
+
+    return rows
