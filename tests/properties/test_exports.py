@@ -43,7 +43,7 @@ def sum_of(rows: pa.Table) -> tuple[int, int]:
     return found.value
 
 
-def export(table: Table, folder: Path, data: st.DataObject, **asked: Any) -> None:  # noqa: ANN401
+def export(table: Table, folder: Path, data: st.DataObject, **asked: Any) -> None:  # noqa: ANN401 - any
     service = ExportTable(query=table._app.query, clock=table._app.clock)
     service.run(
         table._opened,

@@ -60,7 +60,7 @@ class ExportedLake:
         objects = plain
         if crashes is not None or faults is not None:
             calm = Faults(self.lake._app.rng, CALM)
-            objects = FaultyObjectStore(plain, faults or calm, crashes)  # type: ignore[assignment]
+            objects = FaultyObjectStore(plain, faults or calm, crashes)  # type: ignore[assignment]  # its faults
         return Target(objects, str(self.folder), lambda: plain.tidy(PROGRESS))
 
     def export(
@@ -83,7 +83,7 @@ class ExportedLake:
             restart=restart,
         )
 
-    def killed(self, at: int, moment: Any = "before", **asked: Any) -> bool:  # noqa: ANN401
+    def killed(self, at: int, moment: Any = "before", **asked: Any) -> bool:  # noqa: ANN401 - any
         """Export until the effect `at`, then be killed. Returns whether that came."""
         crashes = CrashPlan(at, moment)
         try:

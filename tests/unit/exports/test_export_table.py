@@ -83,11 +83,8 @@ def test_a_manifest_says_what_its_files_are(made: ExportedLake) -> None:
     assert told["conditions"] is None
     for file, path in zip(told["files"], made.files(), strict=True):
         held = pq.read_table(path)
-        assert (file["path"], file["rows"], file["bytes"]) == (
-            path.name,
-            held.num_rows,
-            path.stat().st_size,
-        )
+        is_told = (file["path"], file["rows"], file["bytes"])
+        assert is_told == (path.name, held.num_rows, path.stat().st_size)
         ids = held["id"].to_pylist()
         assert (file["first"], file["last"]) == ([str(ids[0])], [str(ids[-1])])
 
@@ -366,7 +363,7 @@ def test_a_damaged_file_of_a_killed_run_is_found(made: ExportedLake) -> None:
     assert made.read().equals(made.table.to_arrow())
 
 
-@pytest.mark.parametrize("cut", [0, 1, 40, -1])
+@pytest.mark.parametrize("cut", [0, 40, -1])
 def test_a_file_without_a_note_that_was_cut_is_found(made: ExportedLake, cut: int) -> None:
     assert made.killed(2, "after")
     (file,) = made.files()

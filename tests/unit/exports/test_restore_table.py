@@ -38,7 +38,7 @@ def made(tmp_path: Path) -> Iterator[ExportedLake]:
         yield one
 
 
-def restored(made: ExportedLake, name: str = "r", **how: Any) -> lakebed.Table:  # noqa: ANN401
+def restored(made: ExportedLake, name: str = "r", **how: Any) -> lakebed.Table:  # noqa: ANN401 - any
     made.lake.restore_table(name, made.folder, **how)
     return made.lake.table(name)
 
