@@ -206,6 +206,22 @@ class SortedFiles(Protocol[BatchT]):
         """
         ...
 
+    def scan(
+        self,
+        schema: Schema,
+        merges: Sequence[Sequence[FilePart]],
+        condition: Selection | None = None,
+        figures: ReadFigures | None = None,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[BatchT]:
+        """Yield the rows that `read` yields, in any order. The first batch is small, for a reader
+        may stop soon; later ones are larger.
+
+        Raises:
+            As `merge`.
+        """
+        ...
+
     def iterated(
         self, schema: Schema, batches: Iterable[BatchT], use: IteratorUse
     ) -> Iterator[BatchT]:

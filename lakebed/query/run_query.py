@@ -21,20 +21,15 @@ from lakebed.model.names import FileName, TransactionNumber
 from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.ranges import (
     Box,
-    KeyRange,
-    box_around,
     box_of,
     box_of_key,
-    overlaps_any,
-    span_of,
-    union,
 )
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
+from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of, parts_of
 from lakebed.query.explanation import QueryExplanation
 from lakebed.sorted_files.reading.row_tests import row_test
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.placing import reached_leaves
 from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
@@ -111,9 +106,7 @@ class RunQuery(Generic[BatchT]):
 
         iterator: a user's step on all rows, the last one.
         """
-        if limit is not None and (type(limit) is not int or limit < 0):
-            hint = "give a number of rows, 0 or more, or None for all"
-            raise InvalidError("not a limit", limit=limit, hint=hint)
+        _check_limit(limit)
         if iterator is None:
             return self._first(limit, self._rows(table, plan, figures))
         return self._first(limit, self._iterated(table, plan, figures, iterator))
@@ -138,6 +131,12 @@ class RunQuery(Generic[BatchT]):
                 plan = self.plan(table, ask)
             batches = self.read(table, plan, limit=limit, figures=figures)
             rows = sum(self._files.rows(batch) for batch in batches)
+        return self.explanation(table, plan, rows=rows, figures=figures)
+
+    def explanation(
+        self, table: OpenTable, plan: QueryPlan, *, rows: int, figures: ReadFigures
+    ) -> QueryExplanation:
+        """Return what reading a plan took. rows: that it gave; figures: what was counted."""
         with table.head.reading() as state:
             leaves = state.leaf_figures()
         return QueryExplanation(
@@ -153,13 +152,33 @@ class RunQuery(Generic[BatchT]):
             **figures.counts(),
         )
 
-    def _rows(
-        self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None
+    def scan(
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        *,
+        limit: int | None = None,
+        figures: ReadFigures | None = None,
     ) -> Iterator[BatchT]:
+        """Yield the rows of a plan in any order. figures: where it counts what that costs.
+
+        Raises:
+            As `run`.
+        """
+        _check_limit(limit)
+        return self._first(limit, self._rows(table, plan, figures, in_order=False))
+
+    def _rows(
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        figures: ReadFigures | None,
+        *,
+        in_order: bool = True,
+    ) -> Iterator[BatchT]:
+        read = self._files.read if in_order else self._files.scan
         try:
-            yield from self._files.read(
-                plan.schema, plan.leaves, plan.condition, figures, plan.processing
-            )
+            yield from read(plan.schema, plan.leaves, plan.condition, figures, plan.processing)
         except ObjectMissingError as error:
             raise self._explained(table, plan, error) from error
         except CorruptError as error:
@@ -219,46 +238,22 @@ def plan_query(
     Raises:
         TableMissingError: the table was dropped.
     """
-    state.require_table()
-    head = state.head()
     boxes = (everything_of(schema),) if condition is None else condition.boxes
-    asked = _Asked(schema, boxes)
-    leaves, files = [], 0
-    reached = [
-        (leaf, key_range)
-        for leaf, key_range in reached_leaves(state, head.root, asked.keys)
-        if asked.may_be_in(key_range)
-    ]
-    for leaf, key_range in reached:
-        references = state.references(leaf)
-        files += len(references)
-        parts = tuple(
-            table.part(reference, key_range)
-            for reference, _ in references
-            if asked.may_be_in(reference.bounds.as_range().meets(key_range))
-        )
-        if parts:
-            leaves.append(parts)
-    return QueryPlan(head.number, schema, tuple(leaves), condition, len(reached), files)
+    asked = AskedKeys(schema, boxes)
+    leaves = leaves_of(state, asked)
+    return plan_of(table, asked, leaves, QueryPlan(state.head().number, schema, (), condition))
 
 
-class _Asked:
-    """What a query wants of keys: ranges of whole keys, and boxes where these hold more."""
-
-    def __init__(self, schema: Schema, boxes: Sequence[Box]) -> None:
-        spans = [span_of(schema.row_keys, box) for box in boxes]
-        self.keys = union([span for span, _ in spans])
-        self._fields = schema.row_keys
-        self._boxes = () if all(exact for _, exact in spans) else boxes
-
-    def may_be_in(self, key_range: KeyRange) -> bool:
-        """Whether keys that are wanted may lie in a region."""
-        if not overlaps_any(key_range, self.keys):
-            return False
-        if not self._boxes:
-            return True
-        around = box_around(self._fields, key_range)
-        return any(all(map(KeyRange.overlaps, box, around)) for box in self._boxes)
+def plan_of(
+    table: OpenTable, asked: AskedKeys, leaves: Sequence[LeafFiles], plan: QueryPlan
+) -> QueryPlan:
+    """Return a plan with those files of some leaves that may hold what is asked for."""
+    return msgspec.structs.replace(
+        plan,
+        leaves=parts_of(table, asked, leaves),
+        leaves_reached=len(leaves),
+        files_reached=sum(len(leaf.references) for leaf in leaves),
+    )
 
 
 def condition_of(
@@ -311,3 +306,9 @@ def everything_of(schema: Schema) -> Box:
 
 def _is_referenced(state: TableState, file: FileName | None) -> bool:
     return file is not None and bool(state.references_of(file))
+
+
+def _check_limit(limit: int | None) -> None:
+    if limit is not None and (type(limit) is not int or limit < 0):
+        hint = "give a number of rows, 0 or more, or None for all"
+        raise InvalidError("not a limit", limit=limit, hint=hint)
