@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.face.scanned_table import ScannedTable
+from lakebed.face.sql_table import SqlTable
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Table(ScannedTable):
+class Table(SqlTable):
     """A table of a lake: rows sorted by key."""
 
     def __repr__(self) -> str:

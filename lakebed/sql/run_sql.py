@@ -1,0 +1,186 @@
+"""Runs SQL over tables of a lake: each at one version, read as the engine asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from lakebed.errors import InvalidError, LakebedError, did_you_mean
+from lakebed.query.datasets import TableDataset, TableScanner
+from lakebed.query.one_version import OneVersion
+from lakebed.query.run_query import RunQuery
+from lakebed.sql.shut_engine import engine_error, lock, shut_engine
+from lakebed.sql.statement import SYSTEM_SCHEMA, parsed
+from lakebed.statestore.open_table import OpenTable
+
+BATCH_ROWS = 65_536
+"""Of what the engine gives."""
+
+Parameters = Sequence[object] | Mapping[str, object]
+SystemTables = Mapping[str, Callable[[], pa.Table]]
+
+
+class SqlPlaces(msgspec.Struct, frozen=True):
+    """Where names of a statement lead.
+
+    table: opens a table of the lake. names: of all of them, for hints.
+    system_tables: of the schema `lakebed`, by name; made when they are named.
+    """
+
+    table: Callable[[str], OpenTable]
+    names: Callable[[], Sequence[str]]
+    system_tables: SystemTables
+
+
+class RunSql:
+    """Answers questions in SQL. spill: a folder on local disk for what does not fit in memory.
+    monotonic: seconds."""
+
+    def __init__(
+        self,
+        query: RunQuery[pa.RecordBatch],
+        places: SqlPlaces,
+        *,
+        spill: Path,
+        monotonic: Callable[[], float],
+        memory_bytes: int | None = None,
+    ) -> None:
+        self._query = query
+        self._places = places
+        self._spill = spill
+        self._monotonic = monotonic
+        self._memory_bytes = memory_bytes
+
+    def run(
+        self, text: str, parameters: Parameters = (), *, this: OpenTable | None = None
+    ) -> pa.RecordBatchReader:
+        """Return the rows that a SELECT gives, as a stream. Dropping it ends the work.
+
+        parameters: of `?` a list, of `$name` a mapping. this: the table that is called `this`.
+
+        Raises:
+            InvalidError: not one SELECT, a table or function that there is not, a value that does
+                not fit; while reading, too. TableMissingError: no table has the name.
+            As `RunQuery.scan`: while reading.
+        """
+        work = self.begin(text, this=this)
+        try:
+            return work.stream(text, parameters)
+        except BaseException:
+            work.close()
+            raise
+
+    def begin(
+        self,
+        text: str,
+        *,
+        this: OpenTable | None = None,
+        on_scan: Callable[[str, TableScanner], None] = lambda _name, _scanner: None,
+    ) -> SqlWork:
+        """Return an engine that knows the tables which a text names. Close it.
+
+        on_scan: called with the name of a table, and what reads it, each time one is read.
+        """
+        connection = shut_engine(self._spill, memory_bytes=self._memory_bytes)
+        work = SqlWork(connection)
+        try:
+            statement = parsed(connection, text)
+            for name in sorted(statement.tables):
+                table = this if this is not None and name == "this" else self._table(name)
+                work.give(name, self._dataset(name, table, on_scan))
+            if statement.system_tables:
+                self._give_system_tables(work, statement.system_tables)
+            lock(connection)
+        except BaseException:
+            work.close()
+            raise
+        return work
+
+    def _table(self, name: str) -> OpenTable:
+        try:
+            return self._places.table(name)
+        except InvalidError:  # not a name that a table can have
+            hint = did_you_mean(name, self._places.names(), what="table")
+            raise InvalidError("no such table", name=ascii(name)[:200], hint=hint) from None
+
+    def _dataset(
+        self, name: str, table: OpenTable, on_scan: Callable[[str, TableScanner], None]
+    ) -> TableDataset:
+        return TableDataset(
+            OneVersion(self._query, table),
+            monotonic=self._monotonic,
+            on_scan=lambda scanner: on_scan(name, scanner),
+        )
+
+    def _give_system_tables(self, work: SqlWork, names: frozenset[str]) -> None:
+        known = self._places.system_tables
+        for name in sorted(names):
+            if name not in known:
+                hint = did_you_mean(name, known, what="table")
+                raise InvalidError("no such table", name=f"{SYSTEM_SCHEMA}.{name}", hint=hint)
+        work.connection.execute(f"CREATE SCHEMA {SYSTEM_SCHEMA}")
+        for name in sorted(names):
+            work.give_system_table(name, known[name]())
+
+
+class SqlWork:
+    """One statement in an engine of its own."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self._datasets: list[TableDataset] = []
+
+    def give(self, name: str, dataset: TableDataset) -> None:
+        """Let a name stand for a table."""
+        self._datasets.append(dataset)
+        self.connection.register(name, dataset)
+
+    def give_system_table(self, name: str, rows: pa.Table) -> None:
+        """Let a name of the schema `lakebed` stand for rows."""
+        self.connection.register(f"{SYSTEM_SCHEMA} {name}", rows)
+        view = f'{SYSTEM_SCHEMA}."{name}"'
+        self.connection.execute(f'CREATE VIEW {view} AS FROM "{SYSTEM_SCHEMA} {name}"')
+
+    def stream(self, text: str, parameters: Parameters) -> pa.RecordBatchReader:
+        """Begin the statement, and return its rows; at their end, or when they are dropped, all is
+        closed."""
+        try:
+            params = parameters if isinstance(parameters, Mapping) else list(parameters)
+            relation = self.connection.sql(text, params=params or None)
+            assert relation is not None, "a SELECT gives rows"
+            reader = relation.to_arrow_reader(BATCH_ROWS)
+        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
+            raise self.error(error) from error
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    return
+                except (duckdb.Error, pa.ArrowException, RuntimeError, OSError) as error:
+                    raise self.error(error) from error
+                if batch.num_rows:
+                    yield batch
+        finally:
+            self.connection.interrupt()
+            del reader
+            self.close()
+
+    def error(self, error: Exception) -> LakebedError:
+        """Return what an error means: the engine passes our own on as text only."""
+        own = next((d.problem for d in self._datasets if d.problem is not None), None)
+        return own or engine_error(error)
+
+    def close(self) -> None:
+        """End what runs, and close the engine."""
+        with suppress(duckdb.Error):
+            self.connection.interrupt()
+        self.connection.close()

@@ -1,0 +1,74 @@
+"""A DuckDB that reaches nothing but what it is given: no file, no network, no variable of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import duckdb
+
+from lakebed.errors import InvalidError, LakebedError, out_of_memory
+from lakebed.model.disk_errors import translated
+
+MEMORY_FRACTION = 2
+"""Of the machine's memory half: tables' own buffers need some, too."""
+SPILL_FRACTION = 2
+"""Of the disk's free space half, for what does not fit in memory."""
+
+
+def shut_engine(spill: Path, *, memory_bytes: int | None = None) -> duckdb.DuckDBPyConnection:
+    """Return a connection to a new engine without tables. Whoever is done with it closes it.
+
+    spill: a folder on local disk for what does not fit in memory.
+    memory_bytes: what it may hold; None: half of the machine's.
+    """
+    with translated("looking at the disk"):
+        room = shutil.disk_usage(spill).free // SPILL_FRACTION
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "enable_external_access": "false",
+            "python_enable_replacements": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "memory_limit": f"{memory_bytes or machine // MEMORY_FRACTION}B",
+            "threads": f"{os.cpu_count() or 1}",
+            "temp_directory": str(spill),
+            "max_temp_directory_size": f"{room}B",
+        },
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let no statement change a setting from here on."""
+    connection.execute("SET lock_configuration = true")
+
+
+def engine_error(error: Exception) -> LakebedError:
+    """Return what an error of the engine means to who asked."""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return out_of_memory(error)
+    problem, place = _problem_of(str(error))
+    facts = {"place": place} if place else {}
+    if isinstance(error, duckdb.InterruptException):
+        hint = "run it again"
+        return InvalidError("the SQL was interrupted", problem=problem, hint=hint)
+    hint = "mend the statement, or the values that it meets"
+    return InvalidError("the SQL cannot be run", problem=problem, **facts, hint=hint)
+
+
+def _problem_of(message: str) -> tuple[str, str]:
+    """Return the message of an error as one line, and where in the text, as far as it is told."""
+    text, _, pointed = message.partition("\n\nLINE ")
+    number, _, rest = pointed.partition(": ")
+    line, _, marks = rest.partition("\n")
+    problem = " ".join(part.strip() for part in text.splitlines() if part.strip())
+    if not number.isdigit() or line.startswith("..."):
+        return problem, f"line {number}" if number.isdigit() else ""
+    column = marks.find("^") - len(f"LINE {number}: ") + 1
+    return problem, f"line {number}, column {column}" if column > 0 else f"line {number}"
