@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
     from lakebed.bootstrap.app import App
-    from lakebed.sql.run_sql import RunSql
+    from lakebed.sql.run_sql import RunSql, SystemTables
+
+JOBS_MAX = 1_000
+ENTRIES_MAX = 1_000
+"""Of a table: jobs in `lakebed.jobs`, entries in `lakebed.log`, the newest."""
 
 
 def sql_of(app: App) -> RunSql:
@@ -23,6 +28,27 @@ def sql_of(app: App) -> RunSql:
     places = SqlPlaces(
         table=app.catalog.find,
         names=lambda: [entry.name for entry in app.catalog.list()],
-        system_tables={},
+        system_tables=_system_tables(app),
     )
     return RunSql(app.query, places, spill=app.spill.path, monotonic=app.clock.monotonic)
+
+
+def _system_tables(app: App) -> SystemTables:
+    from lakebed.inspection.log_listing import list_log
+    from lakebed.sql.system_tables import SystemSources, system_tables
+
+    inspection = app.inspection
+    find_jobs = partial(
+        inspection.job_history().find, job=None, events=(), since_seconds=None, limit=JOBS_MAX
+    )
+    sources = SystemSources(
+        tables=lambda: [
+            app.catalog.opened(entry)
+            for entry in app.catalog.list()
+            if entry.condition != "quarantined"
+        ],
+        statuses=lambda: inspection.status().run(None)[0],
+        jobs=lambda table: find_jobs(table.id),
+        log=lambda table: list_log(app.logs.open(table.id), entries_max=ENTRIES_MAX),
+    )
+    return system_tables(sources)

@@ -10,7 +10,8 @@ from lakebed.face.operated_lake import OperatedLake
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lakebed.sql.run_sql import Parameters
+    from lakebed.sql.explain_sql import SqlExplanation
+    from lakebed.sql.sql_work import Parameters
 
 
 class SqlLake(OperatedLake):
@@ -33,3 +34,11 @@ class SqlLake(OperatedLake):
             VersionExpiredError: while reading: too slow, a version was collected; ask again.
         """
         return sql_of(self._app).run(text, parameters)
+
+    def explain_sql(self, text: str, parameters: Parameters = ()) -> SqlExplanation:
+        """Run a SELECT, throw its rows away, and return the engine's plan with its times, and what
+        each scan of a table read. Takes what `sql` takes, and raises what it raises."""
+        sql = sql_of(self._app)
+        from lakebed.sql.explain_sql import explain_sql
+
+        return explain_sql(sql, text, parameters)

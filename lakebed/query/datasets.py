@@ -186,6 +186,16 @@ class TableScanner:
         self.filter = filter
 
     @property
+    def row_keys(self) -> tuple[str, ...]:
+        """The fields whose ranges spare reading."""
+        return tuple(field.name for field in self._dataset.version.schema.row_keys)
+
+    @property
+    def narrows(self) -> bool:
+        """Whether what is asked of rows says something of their keys."""
+        return self._dataset.version.narrows(self._plan.condition)
+
+    @property
     def dataset_schema(self) -> pa.Schema:
         """The table's columns."""
         return self._dataset.schema
@@ -244,7 +254,7 @@ class TableScanner:
 
 
 def _names(columns: object) -> list[str]:
-    if isinstance(columns, dict) or isinstance(columns, str):
+    if isinstance(columns, (dict, str)):
         hint = "name columns of the table, and compute others from them"
         raise InvalidError("columns are no list of names", columns=ascii(columns)[:80], hint=hint)
     return list(columns)  # type: ignore[call-overload]

@@ -49,3 +49,7 @@ class OneVersion(Generic[BatchT]):
         reached = [leaf for leaf in leaves if asked.may_be_in(leaf.key_range)]
         bare = QueryPlan(self.number, self.schema, (), condition, processing=self._processing)
         return plan_of(self.table, asked, reached, bare)
+
+    def narrows(self, condition: Selection | None) -> bool:
+        """Whether a condition leaves out keys."""
+        return condition is not None and condition.boxes != (everything_of(self.schema),)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import duckdb
 import msgspec
 import pyarrow as pa
 
-from lakebed.errors import InvalidError, LakebedError, did_you_mean
+from lakebed.errors import InvalidError, did_you_mean
 from lakebed.query.datasets import TableDataset, TableScanner
 from lakebed.query.one_version import OneVersion
 from lakebed.query.run_query import RunQuery
-from lakebed.sql.shut_engine import engine_error, lock, shut_engine
+from lakebed.sql.shut_engine import shut_engine
+from lakebed.sql.sql_work import Parameters, SqlWork
 from lakebed.sql.statement import SYSTEM_SCHEMA, parsed
 from lakebed.statestore.open_table import OpenTable
 
-BATCH_ROWS = 65_536
-"""Of what the engine gives."""
-
-Parameters = Sequence[object] | Mapping[str, object]
 SystemTables = Mapping[str, Callable[[], pa.Table]]
 
 
@@ -95,7 +90,7 @@ class RunSql:
                 work.give(name, self._dataset(name, table, on_scan))
             if statement.system_tables:
                 self._give_system_tables(work, statement.system_tables)
-            lock(connection)
+            work.lock()
         except BaseException:
             work.close()
             raise
@@ -123,64 +118,4 @@ class RunSql:
             if name not in known:
                 hint = did_you_mean(name, known, what="table")
                 raise InvalidError("no such table", name=f"{SYSTEM_SCHEMA}.{name}", hint=hint)
-        work.connection.execute(f"CREATE SCHEMA {SYSTEM_SCHEMA}")
-        for name in sorted(names):
-            work.give_system_table(name, known[name]())
-
-
-class SqlWork:
-    """One statement in an engine of its own."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self.connection = connection
-        self._datasets: list[TableDataset] = []
-
-    def give(self, name: str, dataset: TableDataset) -> None:
-        """Let a name stand for a table."""
-        self._datasets.append(dataset)
-        self.connection.register(name, dataset)
-
-    def give_system_table(self, name: str, rows: pa.Table) -> None:
-        """Let a name of the schema `lakebed` stand for rows."""
-        self.connection.register(f"{SYSTEM_SCHEMA} {name}", rows)
-        view = f'{SYSTEM_SCHEMA}."{name}"'
-        self.connection.execute(f'CREATE VIEW {view} AS FROM "{SYSTEM_SCHEMA} {name}"')
-
-    def stream(self, text: str, parameters: Parameters) -> pa.RecordBatchReader:
-        """Begin the statement, and return its rows; at their end, or when they are dropped, all is
-        closed."""
-        try:
-            params = parameters if isinstance(parameters, Mapping) else list(parameters)
-            relation = self.connection.sql(text, params=params or None)
-            assert relation is not None, "a SELECT gives rows"
-            reader = relation.to_arrow_reader(BATCH_ROWS)
-        except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
-            raise self.error(error) from error
-        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
-
-    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        try:
-            while True:
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    return
-                except (duckdb.Error, pa.ArrowException, RuntimeError, OSError) as error:
-                    raise self.error(error) from error
-                if batch.num_rows:
-                    yield batch
-        finally:
-            self.connection.interrupt()
-            del reader
-            self.close()
-
-    def error(self, error: Exception) -> LakebedError:
-        """Return what an error means: the engine passes our own on as text only."""
-        own = next((d.problem for d in self._datasets if d.problem is not None), None)
-        return own or engine_error(error)
-
-    def close(self) -> None:
-        """End what runs, and close the engine."""
-        with suppress(duckdb.Error):
-            self.connection.interrupt()
-        self.connection.close()
+        work.give_system_tables({name: known[name]() for name in sorted(names)})

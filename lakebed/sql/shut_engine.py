@@ -44,16 +44,12 @@ def shut_engine(spill: Path, *, memory_bytes: int | None = None) -> duckdb.DuckD
     return connection
 
 
-def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let no statement change a setting from here on."""
-    connection.execute("SET lock_configuration = true")
-
-
-def engine_error(error: Exception) -> LakebedError:
-    """Return what an error of the engine means to who asked."""
+def engine_error(error: Exception, *, lines_before: int = 0) -> LakebedError:
+    """Return what an error of the engine means to who asked. lines_before: of ours, before the
+    text."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return out_of_memory(error)
-    problem, place = _problem_of(str(error))
+    problem, place = _problem_of(str(error), lines_before)
     facts = {"place": place} if place else {}
     if isinstance(error, duckdb.InterruptException):
         hint = "run it again"
@@ -62,13 +58,16 @@ def engine_error(error: Exception) -> LakebedError:
     return InvalidError("the SQL cannot be run", problem=problem, **facts, hint=hint)
 
 
-def _problem_of(message: str) -> tuple[str, str]:
+def _problem_of(message: str, lines_before: int) -> tuple[str, str]:
     """Return the message of an error as one line, and where in the text, as far as it is told."""
     text, _, pointed = message.partition("\n\nLINE ")
     number, _, rest = pointed.partition(": ")
     line, _, marks = rest.partition("\n")
+    number = str(int(number) - lines_before) if number.isdigit() else ""
     problem = " ".join(part.strip() for part in text.splitlines() if part.strip())
-    if not number.isdigit() or line.startswith("..."):
-        return problem, f"line {number}" if number.isdigit() else ""
-    column = marks.find("^") - len(f"LINE {number}: ") + 1
-    return problem, f"line {number}, column {column}" if column > 0 else f"line {number}"
+    if not number:
+        return problem, ""
+    column = marks.find("^") - len(f"LINE {int(number) + lines_before}: ") + 1
+    if line.startswith("...") or column < 1:  # a part of a long line
+        return problem, f"line {number}"
+    return problem, f"line {number}, column {column}"

@@ -246,14 +246,15 @@ def query(session: Session, given: QueryArguments) -> None:
             return
         rows = opened.query(**asked, limit=ROWS_SHOWN + 1 if peek else limit)
         if given.output is not None:
-            _write_to_file(session, rows, chosen, given.output)
+            write_to_file(session, rows, chosen, given.output)
         else:
-            _write_out(rows, chosen, peek=peek)
+            write_out(rows, chosen, peek=peek)
 
 
-def _write_to_file(
+def write_to_file(
     session: Session, rows: pa.RecordBatchReader, format: Format, output: Path
 ) -> None:
+    """Write rows to a file, and say how many there were."""
     from lakebed.cli.row_commands.row_formats import write_file
 
     with ProgressLine(silent=session.as_json) as line:
@@ -264,7 +265,7 @@ def _write_to_file(
     session.give({"rows": written, "output": str(output)}, said)
 
 
-def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> None:
+def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> None:
     """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more."""
     from lakebed.cli.row_commands.row_formats import write_rows
 
@@ -285,23 +286,33 @@ def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> Non
 
 def _format(session: Session, given: QueryArguments) -> Format:
     """Return as what rows are written. Raises: InvalidError for options that do not go together."""
+    others = given.format or given.output or given.columns or given.explain
+    if given.count and (others or given.limit is not None):
+        hint = "--count goes with --key, --range, --where and --json"
+        raise InvalidError("--count cannot be combined with output options", hint=hint)
+    return output_format(session, given.format, given.output, explain=given.explain)
+
+
+def output_format(
+    session: Session, format: Format | None, output: Path | None, *, explain: bool
+) -> Format:
+    """Return as what rows are written. explain: none are.
+
+    Raises:
+        InvalidError: options that do not go together, a place where no file can appear.
+    """
     from lakebed.cli.row_commands.row_formats import check_output, format_named
 
-    output = given.output
     if output is not None and scheme_of(output) is not None:
         hint = "write it to a file of this machine, then copy that"
         raise InvalidError("rows go to files of this machine", output=output, hint=hint)
     if output is not None:
         check_output(output)
-    if given.format == "parquet" and output is None:
+    if format == "parquet" and output is None:
         raise InvalidError("Parquet needs a file", hint="add --output FILE")
-    others = given.format or output or given.columns or given.explain or given.limit is not None
-    if given.count and others:
-        hint = "--count goes with --key, --range, --where and --json"
-        raise InvalidError("--count cannot be combined with output options", hint=hint)
-    if given.explain and (given.format is not None or output is not None):
+    if explain and (format is not None or output is not None):
         hint = "leave --format and --output out; --json is possible"
         raise InvalidError("--explain writes no rows", hint=hint)
-    if given.format is None and output is not None:
+    if format is None and output is not None:
         return format_named(output)
-    return given.format or ("jsonl" if session.as_json else "table")
+    return format or ("jsonl" if session.as_json else "table")
