@@ -23,7 +23,7 @@ def sql_of(app: App) -> RunSql:
     except ModuleNotFoundError as error:
         if error.name != "duckdb":
             raise
-        hint = "install it: pip install 'lakebed[sql]'"
+        hint = "install it: pip install 'lakebed[sql]', or -r requirements/sql.txt"
         raise InvalidError("SQL needs DuckDB, which is not installed", hint=hint) from None
     places = SqlPlaces(
         table=app.catalog.find,

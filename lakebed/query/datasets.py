@@ -216,8 +216,13 @@ class TableScanner:
             file is damaged.
         """
         version, columns = self._dataset.version, self.projected_schema.names
+        batches = version.query.scan(version.table, self._plan, figures=self._figures)
         try:
-            for batch in version.query.scan(version.table, self._plan, figures=self._figures):
+            while True:
+                with self._figures.timed("total"):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
                 self._rows += batch.num_rows
                 yield batch if columns else batch.select([])
         except LakebedError as error:
