@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from lakebed.errors import InvalidError, did_you_mean
+from lakebed.errors import InvalidError, TableMissingError, did_you_mean
 from lakebed.query.datasets import TableDataset, TableScanner
 from lakebed.query.one_version import OneVersion
 from lakebed.query.run_query import RunQuery
@@ -99,6 +99,8 @@ class RunSql:
     def _table(self, name: str) -> OpenTable:
         try:
             return self._places.table(name)
+        except TableMissingError:
+            raise
         except InvalidError:  # not a name that a table can have
             hint = did_you_mean(name, self._places.names(), what="table")
             raise InvalidError("no such table", name=ascii(name)[:200], hint=hint) from None

@@ -13,6 +13,7 @@ from lakebed.model.disk_errors import translated
 
 MEMORY_FRACTION = 2
 """Of the machine's memory half: tables' own buffers need some, too."""
+SPILL_FOLDER = "sql"
 SPILL_FRACTION = 2
 """Of the disk's free space half, for what does not fit in memory."""
 
@@ -36,7 +37,8 @@ def shut_engine(spill: Path, *, memory_bytes: int | None = None) -> duckdb.DuckD
             "allow_community_extensions": "false",
             "memory_limit": f"{memory_bytes or machine // MEMORY_FRACTION}B",
             "threads": f"{os.cpu_count() or 1}",
-            "temp_directory": str(spill),
+            # The engine may read what is in there, so nothing else is.
+            "temp_directory": str(spill / SPILL_FOLDER),
             "max_temp_directory_size": f"{room}B",
         },
     )
