@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
+    from lakebed.backends.local.process_folder import ProcessFolder
     from lakebed.bootstrap.app import App
     from lakebed.sql.run_sql import RunSql, SystemTables
+    from lakebed.sql.shut_engine import ShutEngine
+
+_ENGINES: WeakKeyDictionary[ProcessFolder, ShutEngine] = WeakKeyDictionary()
+"""Of each lake that is open, by the folder that it spills to."""
 
 JOBS_MAX = 1_000
 ENTRIES_MAX = 1_000
@@ -20,6 +26,7 @@ def sql_of(app: App) -> RunSql:
     """Return what answers SQL. Raises: InvalidError: DuckDB is not installed."""
     try:
         from lakebed.sql.run_sql import RunSql, SqlPlaces
+        from lakebed.sql.shut_engine import ShutEngine
     except ModuleNotFoundError as error:
         if error.name != "duckdb":
             raise
@@ -30,7 +37,8 @@ def sql_of(app: App) -> RunSql:
         names=lambda: [entry.name for entry in app.catalog.list()],
         system_tables=_system_tables(app),
     )
-    return RunSql(app.query, places, spill=app.spill.path, monotonic=app.clock.monotonic)
+    engine = _ENGINES.setdefault(app.spill, ShutEngine(app.spill.path))
+    return RunSql(app.query, places, engine=engine, monotonic=app.clock.monotonic)
 
 
 def _system_tables(app: App) -> SystemTables:

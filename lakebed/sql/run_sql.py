@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +11,7 @@ from lakebed.errors import InvalidError, TableMissingError, did_you_mean
 from lakebed.query.datasets import TableDataset, TableScanner
 from lakebed.query.one_version import OneVersion
 from lakebed.query.run_query import RunQuery
-from lakebed.sql.shut_engine import shut_engine
+from lakebed.sql.shut_engine import ShutEngine, new_engine
 from lakebed.sql.sql_work import Parameters, SqlWork
 from lakebed.sql.statement import SYSTEM_SCHEMA, parsed
 from lakebed.statestore.open_table import OpenTable
@@ -33,23 +32,20 @@ class SqlPlaces(msgspec.Struct, frozen=True):
 
 
 class RunSql:
-    """Answers questions in SQL. spill: a folder on local disk for what does not fit in memory.
-    monotonic: seconds."""
+    """Answers questions in SQL. monotonic: seconds."""
 
     def __init__(
         self,
         query: RunQuery[pa.RecordBatch],
         places: SqlPlaces,
         *,
-        spill: Path,
+        engine: ShutEngine,
         monotonic: Callable[[], float],
-        memory_bytes: int | None = None,
     ) -> None:
         self._query = query
         self._places = places
-        self._spill = spill
+        self._engine = engine
         self._monotonic = monotonic
-        self._memory_bytes = memory_bytes
 
     def run(
         self, text: str, parameters: Parameters = (), *, this: OpenTable | None = None
@@ -81,16 +77,15 @@ class RunSql:
 
         on_scan: called with the name of a table, and what reads it, each time one is read.
         """
-        connection = shut_engine(self._spill, memory_bytes=self._memory_bytes)
-        work = SqlWork(connection)
+        work = SqlWork(self._engine.connection())
         try:
-            statement = parsed(connection, text)
+            statement = parsed(work.connection, text)
+            if statement.system_tables:
+                work.close()
+                work = self._with_system_tables(statement.system_tables)
             for name in sorted(statement.tables):
                 table = this if this is not None and name == "this" else self._table(name)
                 work.give(name, self._dataset(name, table, on_scan))
-            if statement.system_tables:
-                self._give_system_tables(work, statement.system_tables)
-            work.lock()
         except BaseException:
             work.close()
             raise
@@ -114,10 +109,19 @@ class RunSql:
             on_scan=lambda scanner: on_scan(name, scanner),
         )
 
-    def _give_system_tables(self, work: SqlWork, names: frozenset[str]) -> None:
+    def _with_system_tables(self, names: frozenset[str]) -> SqlWork:
+        """Return work in an engine of its own: schemas are shared by all that one engine does."""
         known = self._places.system_tables
         for name in sorted(names):
             if name not in known:
                 hint = did_you_mean(name, known, what="table")
                 raise InvalidError("no such table", name=f"{SYSTEM_SCHEMA}.{name}", hint=hint)
-        work.give_system_tables({name: known[name]() for name in sorted(names)})
+        rows = {name: known[name]() for name in sorted(names)}
+        engine = self._engine
+        work = SqlWork(new_engine(engine.spill, memory_bytes=engine.memory_bytes))
+        try:
+            work.give_system_tables(rows)
+        except BaseException:
+            work.close()
+            raise
+        return work

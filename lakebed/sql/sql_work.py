@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakebed.errors import LakebedError
 from lakebed.query.datasets import TableDataset
-from lakebed.sql.shut_engine import engine_error
+from lakebed.sql.shut_engine import engine_error, lock
 from lakebed.sql.statement import SYSTEM_SCHEMA
 
 BATCH_ROWS = 65_536
@@ -50,10 +50,7 @@ class SqlWork:
         for name, rows in tables.items():
             self.connection.register(f"{SYSTEM_SCHEMA} {name}", rows)
             self._run(f'CREATE VIEW {SYSTEM_SCHEMA}."{name}" AS FROM "{SYSTEM_SCHEMA} {name}"')
-
-    def lock(self) -> None:
-        """Let no statement change a setting from here on."""
-        self._run("SET lock_configuration = true")
+        lock(self.connection)
 
     def _run(self, text: str) -> None:
         self.connection.execute(text).fetchall()

@@ -227,7 +227,7 @@ def test_a_stream_ends_with_its_engine(lake: Lake) -> None:
 
 
 def test_too_little_memory_is_an_error_and_no_end(lake: Lake, tmp_path: Path) -> None:
-    connection = shut_engine.shut_engine(tmp_path, memory_bytes=30 << 20)
+    connection = shut_engine.new_engine(tmp_path, memory_bytes=30 << 20)
     connection.execute("SET max_temp_directory_size = '1MiB'").fetchall()
     work = sql_work.SqlWork(connection)
     with pytest.raises(LakebedError, match="not enough memory"):
@@ -239,8 +239,7 @@ def test_an_engine_reaches_nothing_of_the_machine(tmp_path: Path) -> None:
     canary = tmp_path / "canary.csv"
     canary.write_text("a\n1\n")
     (tmp_path / "spill").mkdir()
-    work = sql_work.SqlWork(shut_engine.shut_engine(tmp_path / "spill"))
-    work.lock()
+    work = sql_work.SqlWork(shut_engine.ShutEngine(tmp_path / "spill").connection())
     mine = pa.table({"secret": [1]})
     for text in (
         f"from read_csv('{canary}')",
