@@ -25,20 +25,20 @@ ENTRIES_MAX = 1_000
 def sql_of(app: App) -> RunSql:
     """Return what answers SQL. Raises: InvalidError: DuckDB is not installed."""
     try:
-        from lakebed.sql.run_sql import RunSql, SqlPlaces
+        from lakebed.sql.run_sql import RunSql, SqlTables
         from lakebed.sql.shut_engine import ShutEngine
     except ModuleNotFoundError as error:
         if error.name != "duckdb":
             raise
         hint = "install it: pip install 'lakebed[sql]', or -r requirements/sql.txt"
         raise InvalidError("SQL needs DuckDB, which is not installed", hint=hint) from None
-    places = SqlPlaces(
+    tables = SqlTables(
         table=app.catalog.find,
         names=lambda: [entry.name for entry in app.catalog.list()],
         system_tables=_system_tables(app),
     )
     engine = _ENGINES.setdefault(app.spill, ShutEngine(app.spill.path))
-    return RunSql(app.query, places, engine=engine, monotonic=app.clock.monotonic)
+    return RunSql(app.query, tables, engine=engine, monotonic=app.clock.monotonic)
 
 
 def _system_tables(app: App) -> SystemTables:

@@ -15,7 +15,10 @@ from lakebed.statestore.table_state.state import TableState
 
 
 class LeafFiles(msgspec.Struct, frozen=True):
-    """The files of a leaf. key_range: the leaf's."""
+    """The files of a leaf.
+
+    key_range: the leaf's.
+    """
 
     key_range: KeyRange
     references: tuple[FileReference, ...]

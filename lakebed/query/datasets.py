@@ -8,7 +8,7 @@ process when it is left half read. So scanners are objects of ours that hand ove
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -110,19 +110,29 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # Arrow's classes are unt
         for start in range(0, len(leaves), some):
             yield TableFragment(self, leaves[start : start + some])
 
-    def to_batches(self, columns: Any = None, filter: Any = None, **_: object) -> Any:  # noqa: ANN401 - as Arrow has it
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        **_: object,
+    ) -> Iterator[pa.RecordBatch]:
         """Yield batches of a scan."""
         return self.scanner(columns, filter).to_batches()
 
-    def to_table(self, columns: Any = None, filter: Any = None, **_: object) -> pa.Table:  # noqa: ANN401 - as Arrow has it
+    def to_table(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        **_: object,
+    ) -> pa.Table:
         """Return all rows of a scan in memory."""
         return self.scanner(columns, filter).to_table()
 
     def head(
         self,
         num_rows: int,
-        columns: Any = None,  # noqa: ANN401 - as Arrow has it
-        filter: Any = None,  # noqa: ANN401 - as Arrow has it
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
         **_: object,
     ) -> pa.Table:
         """Return some rows of a scan."""
@@ -258,20 +268,20 @@ class TableScanner:
         )
 
 
-def _names(columns: object) -> list[str]:
+def _names(columns: Sequence[str]) -> list[str]:
     if isinstance(columns, (dict, str)):
         hint = "name columns of the table, and compute others from them"
         raise InvalidError("columns are no list of names", columns=ascii(columns)[:80], hint=hint)
-    return list(columns)  # type: ignore[call-overload]
+    return list(columns)
 
 
 def _narrowest(columns: pa.Schema) -> str:
     """Return the column of the fewest bytes."""
-    return min(columns, key=lambda column: _width(column.type)).name
+    return str(min(columns, key=lambda column: _width(column.type)).name)
 
 
 def _width(type_: pa.DataType) -> int:
     try:
-        return type_.bit_width
+        return int(type_.bit_width)
     except ValueError:  # as many as there are letters
         return 1 << 10

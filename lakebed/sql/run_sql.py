@@ -19,10 +19,11 @@ from lakebed.statestore.open_table import OpenTable
 SystemTables = Mapping[str, Callable[[], pa.Table]]
 
 
-class SqlPlaces(msgspec.Struct, frozen=True):
+class SqlTables(msgspec.Struct, frozen=True):
     """Where names of a statement lead.
 
-    table: opens a table of the lake. names: of all of them, for hints.
+    table: opens a table of the lake.
+    names: of all of them, for hints.
     system_tables: of the schema `lakebed`, by name; made when they are named.
     """
 
@@ -37,13 +38,13 @@ class RunSql:
     def __init__(
         self,
         query: RunQuery[pa.RecordBatch],
-        places: SqlPlaces,
+        tables: SqlTables,
         *,
         engine: ShutEngine,
         monotonic: Callable[[], float],
     ) -> None:
         self._query = query
-        self._places = places
+        self._tables = tables
         self._engine = engine
         self._monotonic = monotonic
 
@@ -93,11 +94,11 @@ class RunSql:
 
     def _table(self, name: str) -> OpenTable:
         try:
-            return self._places.table(name)
+            return self._tables.table(name)
         except TableMissingError:
             raise
         except InvalidError:  # not a name that a table can have
-            hint = did_you_mean(name, self._places.names(), what="table")
+            hint = did_you_mean(name, self._tables.names(), what="table")
             raise InvalidError("no such table", name=ascii(name)[:200], hint=hint) from None
 
     def _dataset(
@@ -111,7 +112,7 @@ class RunSql:
 
     def _with_system_tables(self, names: frozenset[str]) -> SqlWork:
         """Return work in an engine of its own: schemas are shared by all that one engine does."""
-        known = self._places.system_tables
+        known = self._tables.system_tables
         for name in sorted(names):
             if name not in known:
                 hint = did_you_mean(name, known, what="table")

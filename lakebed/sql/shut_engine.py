@@ -97,8 +97,8 @@ def engine_error(error: Exception, *, lines_before: int = 0) -> LakebedError:
     text."""
     if isinstance(error, duckdb.OutOfMemoryException):
         return out_of_memory(error)
-    problem, place = _problem_of(str(error), lines_before)
-    facts = {"place": place} if place else {}
+    problem, location = _problem_of(str(error), lines_before)
+    facts = {"place": location} if location else {}
     if isinstance(error, duckdb.InterruptException):
         hint = "run it again"
         return InvalidError("the SQL was interrupted", problem=problem, hint=hint)

@@ -68,11 +68,11 @@ def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[Any]:
     message = tree["error_message"]
     if tree["error_type"] != "parser":  # it knows the statement, and it is none of ours
         raise InvalidError("only SELECT can be run", problem=message, hint=_SELECT_HINT)
-    facts = _place(text, tree.get("position"))
+    facts = _location(text, tree.get("position"))
     raise InvalidError("not SQL", problem=message, **facts, hint="mend it at that place")
 
 
-def _place(text: str, position: object) -> dict[str, str]:
+def _location(text: str, position: object) -> dict[str, str]:
     """Return where an offset lies, for people."""
     if not isinstance(position, str) or not position.isdigit():
         return {}

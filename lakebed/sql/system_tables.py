@@ -17,7 +17,6 @@ from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.placing import reached_leaves
 
-
 _TIME = pa.timestamp("us", "UTC")
 _LEFT_OUT = {"id", "name", "number"}
 """Of a status: what names it, and is no figure."""

@@ -1,4 +1,4 @@
-"""Scans and data sets give the rows that reads give, in any order, whatever happens to the table."""
+"""Scans and data sets give the rows that reads give, whatever happens to the table."""
 
 from typing import Any
 

@@ -21,6 +21,7 @@ import lakebed
 from lakebed.kernels.toolchain.presence import SWITCH
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
+from lakebed.query.datasets import TableDataset
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.merging import file_merge, stretches
@@ -262,7 +263,7 @@ def test_spark_reads_the_same_rows_and_sorts_them_alike(
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableDataset]:
     """The rows of some files of a table in three leaves, as a data set."""
     with lakebed.connect(tmp_path_factory.mktemp("dataset") / "lake") as lake:
         table = lake.create_table("t", SCHEMA, split_points=["\ue000", "\U0001f600"])
@@ -275,7 +276,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 FEW = "bool, int8, int32, uint16, decimal, text, few, bytes, day"
 
 
-def test_duckdb_reads_a_data_set(dataset: Any) -> None:
+def test_duckdb_reads_a_data_set(dataset: TableDataset) -> None:
     wanted = dataset.to_table()
     with duckdb.connect(config={"threads": "2"}) as con:
         con.execute("SET TimeZone = 'UTC'").fetchall()
@@ -288,7 +289,7 @@ def test_duckdb_reads_a_data_set(dataset: Any) -> None:
         assert con.sql("select count(*) from dataset").fetchall() == [(wanted.num_rows,)]
 
 
-def test_datafusion_reads_a_data_set(dataset: Any) -> None:
+def test_datafusion_reads_a_data_set(dataset: TableDataset) -> None:
     wanted = dataset.to_table()
     ctx = datafusion.SessionContext()
     ctx.register_dataset("t", dataset)
@@ -305,7 +306,7 @@ def test_datafusion_reads_a_data_set(dataset: Any) -> None:
     assert count == {"n": wanted.num_rows}
 
 
-def test_polars_reads_a_data_set(dataset: Any) -> None:
+def test_polars_reads_a_data_set(dataset: TableDataset) -> None:
     wanted = dataset.to_table()
     asked = pl.scan_pyarrow_dataset(dataset).filter(pl.col("i") < 500).select("int32", "text")
     found = asked.collect().to_arrow()

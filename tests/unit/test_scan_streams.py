@@ -15,10 +15,12 @@ import pytest
 import lakebed
 from lakebed.errors import CorruptError, InvalidError, VersionExpiredError
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.sorted_files.format import row_groups
 from lakebed.query.run_query import condition_of
+from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.reading import query_sources
+from lakebed.sorted_files.reading.part_reading import RowGroupsByArrow
 from lakebed.sorted_files.reading.scanning import beside_each_other, row_group_scan
+from lakebed.sorted_files.reading.tails import Tails
 from lakebed.table import Table
 
 ROWS = 40_000
@@ -68,10 +70,10 @@ def test_a_scan_that_is_read_to_its_end_leaves_no_thread(table: Table) -> None:
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The columns of each row group that is decoded."""
-    found = []
+    found: list[tuple[str, ...]] = []
 
-    class Watched(row_group_scan.RowGroupsByArrow):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
+    class Watched(RowGroupsByArrow):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - passed on
             super().__init__(*args, **kwargs)
             found.append(kwargs["match"].names)
 
@@ -126,13 +128,15 @@ def test_where_keeps_what_a_query_keeps(table: Table) -> None:
         table.scan(columns=["w"])
 
 
-def test_a_file_that_is_gone_is_told_as_a_query_tells_it(table: Table, tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_told_as_a_query_tells_it(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = table.scan()
     late = table.scan()
     files = sorted((tmp_path / "lake").rglob("*.parquet"))
     for file in files:
         file.unlink()
-    table._app.files._tails._held.__init__(0)
+    monkeypatch.setattr(table._app.files, "_tails", Tails(table._app.objects, bytes_max=0))
     with pytest.raises(CorruptError, match="a file of the table is missing"):
         rows.read_all()
     table.clear()

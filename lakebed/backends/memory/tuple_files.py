@@ -224,7 +224,7 @@ class TupleFiles:
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
     ) -> Iterator[Batch]:
-        """Yield the rows of `read`, the last first: nobody may rely on their order."""
+        """Yield the rows of `read`, the last first, as a scan promises no order."""
         if processing is None or not processing.processing.merges_rows:
             merges = [(part,) for parts in merges for part in parts]
         yield from self.read(schema, list(reversed(merges)), condition, figures, processing)

@@ -72,7 +72,7 @@ STATEMENTS = (
     "SUMMARIZE '{file}'",
     "SHOW ALL TABLES",
 )
-_LETTERS = "();,'\"\\.*=<>-/$?\x00\n é☃𝔘"
+_LETTERS = "();,'\"\\.*=<>-/$?\x00\n \xe9\u2603\U0001d518"
 
 
 def hostile_text(rng: random.Random) -> str:
@@ -113,7 +113,8 @@ def _select(rng: random.Random, depth: int) -> str:
     with_ = ""
     if depth < 2 and rng.random() < 0.2:
         recursive = rng.choice(("", "recursive "))
-        with_ = f"with {recursive}{rng.choice(('t', 'trips', 'cities'))} as ({_select(rng, depth + 1)}) "
+        name = rng.choice(("t", "trips", "cities"))
+        with_ = f"with {recursive}{name} as ({_select(rng, depth + 1)}) "
     where = f" where {_expression(rng, depth)}" if rng.random() < 0.5 else ""
     limit = f" limit {rng.choice((0, 1, 5, -1))}" if rng.random() < 0.4 else ""
     set_ = f" union all {_select(rng, depth + 1)}" if depth < 2 and rng.random() < 0.1 else ""

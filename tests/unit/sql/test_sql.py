@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lakebed.face import asked_in_sql
 from lakebed.lake import Lake
 from lakebed.sql import shut_engine, sql_work
 from lakebed.sql.explain_sql import explain_sql
+from lakebed.sql.sql_work import Parameters
 
 ROWS = 3_000
 
@@ -207,7 +207,7 @@ def test_what_is_no_question_about_tables_of_the_lake_is_refused(
 
 
 @pytest.mark.parametrize("parameters", [[object()], {"a": 1}, ["a", "b"]])
-def test_parameters_that_do_not_fit_are_refused(lake: Lake, parameters: Any) -> None:
+def test_parameters_that_do_not_fit_are_refused(lake: Lake, parameters: Parameters) -> None:
     with pytest.raises(InvalidError):
         lake.sql("select count(*) from trips where id = ?", parameters).read_all()
 

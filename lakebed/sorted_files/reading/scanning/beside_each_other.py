@@ -58,7 +58,7 @@ class BesideEachOther:
         self._changed = threading.Condition()
         self._ready: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # ready, or being decoded
-        self._problem: BaseException | None = None
+        self._problem: Exception | None = None
         self._closed = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -125,7 +125,7 @@ class BesideEachOther:
             goes_on = has_more = turn.batches is not None or self._find_row_group(turn)
             while goes_on:
                 goes_on, has_more = self._decode(turn)
-        except BaseException as problem:  # noqa: BLE001  who takes batches raises it
+        except Exception as problem:  # noqa: BLE001  who takes batches raises it
             with self._changed:
                 self._problem = self._problem or problem
         with self._changed:
@@ -137,7 +137,7 @@ class BesideEachOther:
             self._changed.notify()
 
     def _decode(self, turn: _Turn) -> tuple[bool, bool]:
-        """Decode a batch. Returns whether there is room for another, and whether there may be one."""
+        """Decode a batch. Return whether there is room for another, and whether one may be left."""
         assert turn.batches is not None, "a row group was found"
         batch = next(turn.batches, None)
         if batch is None:

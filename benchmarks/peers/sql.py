@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -30,11 +31,11 @@ SCAN_RATIO_MIN = 0.8
 GROUP_BY = "select city, count(*) n, sum(fare) s from {} group by city order by city"
 
 
-def run(rows: int | None = None, rounds: int = 5) -> list[Figure]:
+def sql_figures(rows: int | None = None, rounds: int = 5) -> list[Figure]:
     """Measure in turn. rows: of the table. Takes a minute."""
     with lakebed.connect(_made(rows or ROWS), create=False) as lake:
         table = lake.table("trips")
-        return [_point(lake, table, rounds), *_group_by(lake, table, rounds), _scan(table, rounds)]
+        return [_point(lake, table, rounds), *_group_by(lake, rounds), _scan(table, rounds)]
 
 
 def _made(rows: int) -> Path:
@@ -84,7 +85,7 @@ def _point(lake: lakebed.Lake, table: Table, rounds: int) -> Figure:
     return Figure("sql.point.extra_cpu_ms", (ours - bare) / POINTS * 1000, "ms", POINT_MS_MAX)
 
 
-def _group_by(lake: lakebed.Lake, table: Table, rounds: int) -> list[Figure]:
+def _group_by(lake: lakebed.Lake, rounds: int) -> list[Figure]:
     paths = [str(path) for path in _files(lake)]
 
     def in_sql() -> object:
@@ -136,11 +137,5 @@ def _in_turn(rounds: int, *works: Callable[[], object]) -> list[float]:
             ends.append(time.process_time())
         assert all(answer == answers[0] for answer in answers), "answers are equal"
         if turn:  # the first one loads and fills caches
-            taken.append([end - begun for begun, end in zip(ends, ends[1:], strict=False)])
+            taken.append([end - begun for begun, end in pairwise(ends)])
     return medians(taken)
-
-
-if __name__ == "__main__":
-    from benchmarks.figures import table as lines
-
-    print(lines(run()))
