@@ -30,8 +30,8 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        columns: Sequence[str] | str | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
         iterator: tuple[str, Mapping[str, Any]] | None = None,
     ) -> pa.RecordBatchReader:
@@ -42,12 +42,15 @@ class ReadTable(WrittenTable):
         ranges: by key field, `Range(min, max)` or a pair, half open; several are a union; any of
             the row keys may be named.
         columns: None for all.
-        where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
+        where: only rows that it keeps: `"fare >= 4 and city like 'ab%'"`, the same as
+            `lakebed.field("fare") >= 4`, or an expression of Arrow. What it says of row keys spares
+            reading, as `keys` and `ranges` do.
         limit: rows at the most.
         iterator: a step on the rows, by the name of its entry point and its configuration.
 
         Raises:
-            InvalidError: an unknown field, a wrong type, reversed ends, no such iterator.
+            InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate, no
+                such iterator.
             IteratorError: while reading: it failed.
             VersionExpiredError: while reading: too slow, the version was collected; query again.
         """
@@ -56,7 +59,8 @@ class ReadTable(WrittenTable):
             partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
         )
         whole = arrow_schema(plan.schema)
-        given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+        names = None if plan.condition is None else plan.condition.columns
+        given = whole if names is None else pa.schema([whole.field(name) for name in names])
         use = None if iterator is None else iterator_use(iterator)
         if use is not None:
             load_iterator(use, whole)
@@ -68,7 +72,7 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        where: Predicate | pc.Expression | str | None = None,
     ) -> int:
         """Return how many rows `query` gives with the same arguments. Without any the table's state
         knows it, where rows are kept as they came: no file is read, but for parts of files that a
@@ -111,8 +115,8 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        columns: Sequence[str] | str | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
     ) -> QueryExplanation:
         """Run a query, throw its rows away, and return what it read and how long that took.

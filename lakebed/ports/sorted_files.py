@@ -44,11 +44,19 @@ class Selection(msgspec.Struct, frozen=True):
 
     columns: None for all.
     where: a test of these files' own, which keeps some of the rows; None: all.
+    reach: boxes that hold all rows of `boxes` which the test keeps, and perhaps others; None: it
+        says nothing of keys.
     """
 
     boxes: tuple[Box, ...]
     columns: tuple[str, ...] | None = None
     where: object = None
+    reach: tuple[Box, ...] | None = None
+
+    @property
+    def reached(self) -> tuple[Box, ...]:
+        """Boxes outside of which nothing need be read."""
+        return self.boxes if self.reach is None else self.reach
 
 
 class ReadFigures:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+import msgspec
+
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
@@ -66,4 +68,4 @@ def _rest(state: TableState, table: OpenTable) -> QueryPlan:
 
 
 def _keys_only(schema: Schema, condition: Selection) -> Selection:
-    return Selection(condition.boxes, (schema.row_keys[0].name,), condition.where)
+    return msgspec.structs.replace(condition, columns=(schema.row_keys[0].name,))

@@ -18,6 +18,7 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
+from lakebed.model.predicates.key_boxes import BOXES_MAX, boxes_of, met_boxes
 from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.ranges import (
     Box,
@@ -32,13 +33,12 @@ from lakebed.model.ranges import (
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
 from lakebed.query.explanation import QueryExplanation
-from lakebed.sorted_files.reading.row_tests import row_test
+from lakebed.sorted_files.reading.row_tests import RowTest, row_test
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.placing import reached_leaves
 from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
-BOXES_MAX = 10_000
 
 
 class QueryPlan(msgspec.Struct, frozen=True):
@@ -221,7 +221,7 @@ def plan_query(
     """
     state.require_table()
     head = state.head()
-    boxes = (everything_of(schema),) if condition is None else condition.boxes
+    boxes = (everything_of(schema),) if condition is None else condition.reached
     asked = _Asked(schema, boxes)
     leaves, files = [], 0
     reached = [
@@ -266,15 +266,28 @@ def condition_of(
     *,
     keys: Sequence[object] | None = None,
     ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
     where: object = None,
 ) -> Selection:
     """Return the condition that a user's keys, ranges, columns and predicate name. Rows in any of
-    the keys and ranges match, if the predicate keeps them.
+    the keys and ranges match, if the predicate keeps them; what it says of row keys narrows what
+    is read.
 
     Raises:
         InvalidError: an unknown field, a wrong type, reversed ends, too many ranges.
     """
+    everything = keys is None and ranges is None
+    boxes = (everything_of(schema),) if everything else _boxes(schema, keys, ranges)
+    names = None if columns is None else _columns(schema, columns)
+    test = None if where is None else row_test(where, schema)
+    return Selection(boxes, names, test, _reach(schema, boxes, test))
+
+
+def _boxes(
+    schema: Schema,
+    keys: Sequence[object] | None,
+    ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None,
+) -> tuple[Box, ...]:
     if isinstance(keys, (str, bytes, Mapping)):
         hint = "give a list of keys, for instance keys=[key]"
         raise InvalidError("keys are not a list", keys=type(keys).__name__, hint=hint)
@@ -289,19 +302,29 @@ def condition_of(
         raise InvalidError(
             "too many keys and ranges in one query", got=len(boxes), max=BOXES_MAX, hint=hint
         )
-    if keys is None and ranges is None:
-        boxes = [everything_of(schema)]
-    if columns is not None:
-        if not columns:
-            raise InvalidError(
-                "a query names at least one column", hint="leave columns out for all"
-            )
-        for name in columns:
-            schema.field(name)
-            if list(columns).count(name) > 1:
-                raise InvalidError("a column is asked for twice", field=name, hint="name it once")
-    test = None if where is None else row_test(where, schema)
-    return Selection(tuple(boxes), tuple(columns) if columns is not None else None, test)
+    return tuple(boxes)
+
+
+def _columns(schema: Schema, columns: Sequence[str] | str) -> tuple[str, ...]:
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names:
+        raise InvalidError("a query names at least one column", hint="leave columns out for all")
+    for name in names:
+        schema.field(name)
+        if names.count(name) > 1:
+            raise InvalidError("a column is asked for twice", field=name, hint="name it once")
+    return names
+
+
+def _reach(
+    schema: Schema, boxes: Sequence[Box], test: RowTest | None
+) -> tuple[Box, ...] | None:
+    """Return boxes that hold the rows of `boxes` which a test keeps; None: it says nothing of
+    keys."""
+    if test is None or test.implied is None:
+        return None
+    kept = boxes_of(test.implied, schema)
+    return None if kept == (everything_of(schema),) else met_boxes(boxes, kept)
 
 
 def everything_of(schema: Schema) -> Box:

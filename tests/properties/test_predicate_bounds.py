@@ -13,7 +13,7 @@ from lakebed.model.predicates.bounds import FieldBounds, may_keep
 from lakebed.model.predicates.language import Predicate, checked_predicate
 from lakebed.processing.predicate_masks import mask_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
-from lakebed.sorted_files.reading.expression_bounds import expression_may_keep
+from lakebed.sorted_files.reading.expressions.bounds import expression_may_keep
 
 SCHEMA = schema_of(row_keys={"id": "int64"}, values={"n": "int8?", "x": "float64?", "s": "string?"})
 _VALUES: dict[str, list[Any]] = {
