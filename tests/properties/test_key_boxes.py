@@ -69,7 +69,7 @@ def is_exact(predicate: Predicate) -> bool:
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_every_row_that_is_kept_lies_in_a_box(data: st.DataObject) -> None:
     schema = data.draw(schemas())
     some = data.draw(rows(schema, rows_max=12))

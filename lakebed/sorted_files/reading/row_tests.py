@@ -94,10 +94,16 @@ def row_test(where: object, schema: Schema) -> RowTest:
 def _columns_of_expression(expression: pc.Expression, schema: Schema) -> pa.Schema:
     """Return columns from which it can be computed, all that it looks at and perhaps others: an
     expression does not tell them."""
-    text, columns = str(expression), arrow_schema(schema)
+    columns = arrow_schema(schema)
+    try:
+        text = str(expression)
+    except UnicodeDecodeError:  # of a literal that is binary
+        text = ""
     if "FieldPath(" in text:
         raise InvalidError("an expression names columns by position", hint="name the fields")
     _computed(expression, _no_rows(columns))
+    if not text:
+        return columns
     named = pa.schema([column for column in columns if column.name in text])
     try:
         _computed(expression, _no_rows(named))

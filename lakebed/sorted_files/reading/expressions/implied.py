@@ -47,8 +47,17 @@ _COMPARISONS: dict[str, tuple[Comparison, Comparison]] = {
     "greater_equal": (">=", "<="),
 }
 """With the field on the left, and on the right."""
-_JOINED = {"and_kleene": True, "and": True, "or_kleene": False, "or": False}
+_JOINED = {"and_kleene": True, "or_kleene": False}
+"""Whether all parts must hold."""
 _AROUND = {"starts_with": ("", "%"), "ends_with": ("%", ""), "match_substring": ("%", "%")}
+_UNSAFE = tuple(
+    f"allow_{what}"
+    for what in (
+        *("int_overflow", "time_truncate", "time_overflow"),
+        *("decimal_truncate", "float_truncate", "invalid_utf8"),
+    )
+)
+"""Options of a cast that may change a value."""
 _MATCH, _SKIP, _EMIT_NULL, _INCONCLUSIVE = range(4)
 """What `is_in` makes of nulls: `null_matching_behavior`."""
 
@@ -70,7 +79,10 @@ _UNKNOWN = Said(rows=True, is_exact=False)
 def implied_by(expression: pc.Expression, schema: Schema) -> tuple[Predicate | None, bool]:
     """Return a checked predicate that keeps every row which an expression keeps, and whether it
     keeps no others; None: nothing is known."""
-    rows, is_exact = _Reader(schema).said(tree_of(expression), wanted=True)
+    try:
+        rows, is_exact = _Reader(schema).said(tree_of(expression), wanted=True)
+    except RecursionError:
+        return None, False
     if isinstance(rows, bool):
         key = schema.row_keys[0].name  # never null
         rows = IsNotNull(key) if rows else IsNull(key)
@@ -100,13 +112,9 @@ class _Reader:
                 return Said(Compare(name, "=", wanted), is_exact=True)
             case Call("invert", (part,)):
                 return self.said(part, wanted=not wanted)
-            case Call(function, parts) if function in _JOINED:
-                found = [self.said(part, wanted=wanted) for part in parts]
-                is_and = _JOINED[function]
-                said = _all(found) if is_and is wanted else _any(found)
-                # Without Kleene's logic it is null where any part is.
-                same = function.endswith("_kleene") or is_and is wanted
-                return Said(said.rows, said.is_exact and same)
+            case Call(function) if function in _JOINED:
+                found = [self.said(part, wanted=wanted) for part in _parts(node)]
+                return _all(found) if _JOINED[function] is wanted else _any(found)
             case Call("if_else", (test, then, other)):
                 chosen = (
                     _all([self.said(test, wanted=is_true), self.said(part, wanted=wanted)])
@@ -164,7 +172,7 @@ class _Reader:
         match node:
             case Call("cast", (FieldRef() as inner,), options):
                 field = self._field(inner)
-                unsafe = any(_option(options, name) for name in options if name != "to_type")
+                unsafe = any(_option(options, name) for name in options if name in _UNSAFE)
                 if not unsafe and keeps_values(
                     arrow_type(field.type), _given(options, "to_type").type
                 ):
@@ -180,6 +188,19 @@ class _Reader:
         if found is None:
             raise NotComparedError
         return found
+
+
+def _parts(node: Call) -> list[Node]:
+    """Return what a function joins, also through calls of itself: engines nest long lists."""
+    found: list[Node] = []
+    left: list[Node] = [node]
+    while left:
+        part = left.pop()
+        if isinstance(part, Call) and part.function == node.function:
+            left += reversed(part.arguments)
+        else:
+            found.append(part)
+    return found
 
 
 def _literal(node: Node) -> pa.Array | None:

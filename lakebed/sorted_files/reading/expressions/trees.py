@@ -16,7 +16,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-DEPTH_MAX = 200
 NODES_MAX = 20_000
 _NAME = b"arrow_schema"
 
@@ -70,44 +69,47 @@ class _Reader:
 
     def whole(self) -> Node:
         """Return the tree. Raises: LookupError, ValueError for what is none."""
-        found = self._node(DEPTH_MAX)
-        if self._at != len(self._items):
-            raise ValueError("more than a tree")
+        top = _Open("")
+        open_calls = [top]
+        while self._at < len(self._items):
+            kind, text = self._next()
+            here = open_calls[-1]
+            match kind:
+                case "field_ref":
+                    here.arguments.append(FieldRef(text))
+                case "literal":
+                    here.arguments.append(Value(self._batch.column(int(text))))
+                case "nested_field_ref":
+                    self._at += int(text)
+                    here.arguments.append(Unknown())
+                case "call":
+                    open_calls.append(_Open(text))
+                case "options":
+                    column = self._batch.column(int(text))
+                    here.options = {f.name: column.field(i) for i, f in enumerate(column.type)}
+                case "end" if here.function == text != "":
+                    open_calls.pop()
+                    open_calls[-1].arguments.append(here.closed())
+                case _:
+                    raise ValueError(kind)
+        (found,) = top.arguments if open_calls == [top] else ()
         return found
 
     def _next(self) -> tuple[str, str]:
         self._at += 1
         return self._items[self._at - 1]
 
-    def _node(self, depth: int) -> Node:
-        kind, text = self._next()
-        match kind:
-            case "field_ref":
-                return FieldRef(text)
-            case "literal":
-                return Value(self._batch.column(int(text)))
-            case "nested_field_ref":
-                for _ in range(int(text)):
-                    self._next()
-                return Unknown()
-            case "call" if depth > 0:
-                return self._call(text, depth - 1)
-            case _:
-                raise ValueError(kind)
 
-    def _call(self, function: str, depth: int) -> Call:
-        arguments: list[Node] = []
-        options: dict[str, Any] = {}
-        while self._items[self._at][0] not in ("end", "options"):
-            arguments.append(self._node(depth))
-        kind, text = self._next()
-        if kind == "options":
-            column = self._batch.column(int(text))
-            options = {field.name: column.field(i) for i, field in enumerate(column.type)}
-            kind, text = self._next()
-        if (kind, text) != ("end", function):
-            raise ValueError("a call without an end")
-        return Call(function, tuple(arguments), options)
+class _Open:
+    """A call whose end was not read yet."""
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+        self.arguments: list[Node] = []
+        self.options: dict[str, Any] = {}
+
+    def closed(self) -> Call:
+        return Call(self.function, tuple(self.arguments), self.options)
 
 
 class _ArrowSchema(ctypes.Structure):

@@ -164,6 +164,17 @@ def test_expressions_of_arrow_cut_row_groups(
     assert asked(lake, ROWS, where=expression) == (wanted, row_groups)
 
 
+def test_an_expression_that_has_no_text_is_one_all_the_same(lake: Lake) -> None:
+    schema = schema_of(row_keys={"k": "int32"}, values={"raw": "binary?"})
+    rows: list[Row] = [{"k": k, "raw": raw} for k, raw in enumerate([b"\xff", b"a", None])]
+    for where in (
+        pc.field("raw") == b"\xff",
+        (pc.field("raw") == b"\xff") & (pc.field("k") * 1 == 0),
+    ):
+        found, _ = asked(lake, rows, schema, where=where)
+        assert [row["k"] for row in found] == [0]
+
+
 def test_expressions_keep_what_bounds_do_not_tell(lake: Lake) -> None:
     schema = schema_of(row_keys={"k": "int32"}, values={"x": "float64?", "y": "int8?"})
     rows: list[Row] = [
