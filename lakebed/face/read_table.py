@@ -49,8 +49,8 @@ class ReadTable(WrittenTable):
         iterator: a step on the rows, by the name of its entry point and its configuration.
 
         Raises:
-            InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate, no
-                such iterator.
+            InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate,
+                no such iterator.
             IteratorError: while reading: it failed.
             VersionExpiredError: while reading: too slow, the version was collected; query again.
         """

@@ -316,9 +316,7 @@ def _columns(schema: Schema, columns: Sequence[str] | str) -> tuple[str, ...]:
     return names
 
 
-def _reach(
-    schema: Schema, boxes: Sequence[Box], test: RowTest | None
-) -> tuple[Box, ...] | None:
+def _reach(schema: Schema, boxes: Sequence[Box], test: RowTest | None) -> tuple[Box, ...] | None:
     """Return boxes that hold the rows of `boxes` which a test keeps; None: it says nothing of
     keys."""
     if test is None or test.implied is None:

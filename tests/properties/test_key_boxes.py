@@ -19,7 +19,7 @@ from lakebed.model.predicates.language import (
 )
 from lakebed.model.ranges import Box, box_of
 from lakebed.model.schema import Schema
-from tests.properties.tables import Row, key_values, kept_rows, predicates, ranges, rows, schemas
+from tests.properties.tables import Row, kept_rows, key_values, predicates, ranges, rows, schemas
 
 
 @st.composite

@@ -173,7 +173,7 @@ def _hull(ranges: Ranges) -> Ranges:
 
 
 def _met_ranges(one: Ranges, other: Ranges) -> Ranges:
-    if one == _ALL or other == _ALL:
+    if _ALL in (one, other):
         return other if one == _ALL else one
     few, many = sorted((one, other), key=len)
     found = []
@@ -195,22 +195,22 @@ def _met(one: list[Grid], other: list[Grid]) -> list[Grid]:
 
 
 def _joined(grids: list[Grid]) -> list[Grid]:
-    """Return grids that hold what all hold together; those that differ in one row key become one."""
+    """Return grids that hold what all hold; those that differ in one row key become one."""
     for index in range(len(grids[0]) if grids else 0):
         alike: dict[tuple[Ranges, ...], list[Ranges]] = {}
         for grid in grids:
             alike.setdefault(grid[:index] + grid[index + 1 :], []).append(grid[index])
-        grids = [
-            (*rest[:index], some[0] if len(some) == 1 else _sorted(r for s in some for r in s))
-            + rest[index:]
-            for rest, some in alike.items()
-        ]
+        grids = [(*rest[:index], _union(some), *rest[index:]) for rest, some in alike.items()]
     return _bounded(_one_grid(grids) if len(grids) > GRIDS_MAX else grids)
+
+
+def _union(each: list[Ranges]) -> Ranges:
+    return each[0] if len(each) == 1 else _sorted(r for ranges in each for r in ranges)
 
 
 def _one_grid(grids: list[Grid]) -> list[Grid]:
     """Return one grid of one box around some."""
-    return [tuple(_hull(_sorted(r for s in some for r in s)) for some in zip(*grids, strict=True))]
+    return [tuple(_hull(_union(list(some))) for some in zip(*grids, strict=True))]
 
 
 def _bounded(grids: list[Grid]) -> list[Grid]:

@@ -1,4 +1,4 @@
-"""Predicates as text, in the forms of SQL: `fare >= 4 and (note is null or vehicle in ('a1', 'b7'))`.
+"""Predicates as text, as in SQL: `fare >= 4 and (note is null or vehicle in ('a1', 'b7'))`.
 
 A field's name stands as it is, or in double quotes; text, dates, times and binary (hex digits)
 stand in single quotes; a quote inside of quotes is written twice. `=` may be written `==`, `!=`
@@ -124,7 +124,7 @@ class _Reader:
         return Compare(name, _SAME.get(sign) or cast("Comparison", sign), self._literal())
 
     def _worded(self, name: str) -> Predicate | None:
-        """Return a test that begins with a word, and may follow `not`; None: another one follows."""
+        """Return a test that begins with a word, and may follow `not`; None: it is another one."""
         if self._take("in"):
             return In(name, self._list())
         if self._take("between"):

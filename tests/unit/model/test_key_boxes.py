@@ -1,7 +1,6 @@
 """Each form of a predicate, and the boxes of row keys that hold what it keeps."""
 
 from itertools import product
-from typing import Any
 
 import pytest
 
@@ -26,15 +25,15 @@ def boxes(predicate: Predicate) -> list[Box]:
     return list(boxes_of(checked_predicate(predicate, SCHEMA), SCHEMA))
 
 
-def a(least: str | None = None, most: str | None = None, **of: Any) -> Box:
+def a(least: str | None = None, most: str | None = None, **of: bool) -> Box:
     return box_of(SCHEMA, {"a": Range(least, most, **of)})
 
 
-def n(least: int | None = None, most: int | None = None, **of: Any) -> Box:
+def n(least: int | None = None, most: int | None = None, **of: bool) -> Box:
     return box_of(SCHEMA, {"n": Range(least, most, **of)})
 
 
-def keys(*of: Any) -> list[Box]:
+def keys(*of: object) -> list[Box]:
     return [box_of_key(SCHEMA, key) for key in of]
 
 

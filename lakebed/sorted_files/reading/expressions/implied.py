@@ -221,7 +221,10 @@ def _literal(node: Node) -> pa.Array | None:
 
 def _listed(field: Field, options: dict[str, Any], *, wanted: bool) -> Said:
     """Return where a value is one of some, or is not."""
-    given, nulls = _given(options, "value_set").flatten(), _option(options, "null_matching_behavior")
+    given, nulls = (
+        _given(options, "value_set").flatten(),
+        _option(options, "null_matching_behavior"),
+    )
     if nulls not in range(4):
         raise NotComparedError
     values, has_null, name = values_of(given, field), given.null_count > 0, field.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -92,8 +92,9 @@ class _Reader:
                     open_calls[-1].arguments.append(here.closed())
                 case _:
                     raise ValueError(kind)
-        (found,) = top.arguments if open_calls == [top] else ()
-        return found
+        if open_calls != [top] or len(top.arguments) != 1:
+            raise ValueError("not one tree")
+        return top.arguments[0]
 
     def _next(self) -> tuple[str, str]:
         self._at += 1
@@ -115,7 +116,7 @@ class _Open:
 class _ArrowSchema(ctypes.Structure):
     """The beginning of `ArrowSchema` of Arrow's C data interface."""
 
-    _fields_: Sequence[tuple[str, Any]] = (
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (
         ("format", ctypes.c_char_p),
         ("name", ctypes.c_char_p),
         ("metadata", ctypes.c_void_p),

@@ -6,7 +6,7 @@ fits into the field's type compares as its value does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -68,8 +68,9 @@ def keeps_values(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a cast, where it does not fail, gives values that compare as those it was given."""
     same = (_kinds.is_integer, _kinds.is_timestamp, _kinds.is_time)
     both = any(is_kind(given) and is_kind(wanted) for is_kind in same)
-    as_text = any(any(k(given) for k in some) and any(k(wanted) for k in some) for some in
-                  (_TEXT, _BINARY))
+    as_text = any(
+        any(k(given) for k in some) and any(k(wanted) for k in some) for some in (_TEXT, _BINARY)
+    )
     return given == wanted or as_text or (both and _zones_alike(given, wanted))
 
 

@@ -1,5 +1,6 @@
 """Which forms of Arrow's expressions are understood, with the Arrow that is installed."""
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -35,8 +36,9 @@ SCHEMA = schema_of(
         "na me": "int64?",
     },
 )
-ID, N, X = pc.field("id"), pc.field("n"), pc.field("x")
+id_, n_, x_ = pc.field("id"), pc.field("n"), pc.field("x")
 f = field
+NAN = math.nan
 NO_BOOL = pa.scalar(None, pa.bool_())
 
 
@@ -46,40 +48,40 @@ def engine_in(column: pc.Expression, values: list[Any]) -> pc.Expression:
 
 
 WHOLE: list[tuple[pc.Expression, Predicate]] = [
-    (ID == "x", f("id") == "x"),
-    (pc.scalar("x") == ID, f("id") == "x"),
-    (pc.scalar("x") < ID, f("id") > "x"),
-    ((ID >= "a") & (ID <= "c"), f("id").between("a", "c")),
-    (ID.isin(["a", "b"]), f("id").is_in(["a", "b"])),
-    (engine_in(ID, ["a", "b"]), And((IsNotNull("id"), f("id").is_in(["a", "b"])))),
+    (id_ == "x", f("id") == "x"),
+    (pc.scalar("x") == id_, f("id") == "x"),
+    (pc.scalar("x") < id_, f("id") > "x"),
+    ((id_ >= "a") & (id_ <= "c"), f("id").between("a", "c")),
+    (id_.isin(["a", "b"]), f("id").is_in(["a", "b"])),
+    (engine_in(id_, ["a", "b"]), And((IsNotNull("id"), f("id").is_in(["a", "b"])))),
     (
-        (ID == "a") | (ID == "b") | (N == 3),
+        (id_ == "a") | (id_ == "b") | (n_ == 3),
         Or((f("id") == "a", f("id") == "b", f("n") == 3)),
     ),
-    (~(N < 5), ~(f("n") < 5)),
-    (~((N < 5) & (X > 1)), ~(f("n") < 5) | ~(f("x") > 1)),
-    (N == pc.scalar(5).cast("int32"), f("n") == 5),
-    (N == 5.0, f("n") == 5),
-    (ID == pa.scalar("x", pa.string_view()), f("id") == "x"),
-    (ID == pa.scalar("x", pa.large_string()), f("id") == "x"),
-    (ID.cast(pa.large_string()) == "x", f("id") == "x"),
-    (N.cast("int32") == 5, f("n") == 5),
-    (X < 0.5, f("x") < 0.5),
-    (X.is_valid(), IsNotNull("x")),
-    (N.is_null(nan_is_null=True), IsNull("n")),
-    (~X.is_null(), IsNotNull("x")),
+    (~(n_ < 5), ~(f("n") < 5)),
+    (~((n_ < 5) & (x_ > 1)), ~(f("n") < 5) | ~(f("x") > 1)),
+    (n_ == pc.scalar(5).cast("int32"), f("n") == 5),
+    (n_ == 5.0, f("n") == 5),
+    (id_ == pa.scalar("x", pa.string_view()), f("id") == "x"),
+    (id_ == pa.scalar("x", pa.large_string()), f("id") == "x"),
+    (id_.cast(pa.large_string()) == "x", f("id") == "x"),
+    (n_.cast("int32") == 5, f("n") == 5),
+    (x_ < 0.5, f("x") < 0.5),
+    (x_.is_valid(), IsNotNull("x")),
+    (n_.is_null(nan_is_null=True), IsNull("n")),
+    (~x_.is_null(), IsNotNull("x")),
     (pc.field("s").is_null(), IsNull("s")),
     (pc.field("flag"), f("flag") == True),  # noqa: E712 - makes a test
     (~pc.field("flag"), f("flag") == False),  # noqa: E712 - the same
     (pc.field("day") == pa.scalar(3, pa.int32()).cast(pa.date32()), f("day") == 3),
     (pc.field("at") > pa.scalar(5_000, pa.timestamp("ns", "UTC")), f("at") > 5),
     (pc.field("price") == pa.scalar("4.5").cast(pa.decimal128(3, 1)), f("price") == "4.5"),
-    (pc.starts_with(ID, "a%"), Like("id", "a\\%%", "\\")),
-    (pc.match_like(ID, "ab%"), Like("id", "ab%", "\\")),
-    (pc.ends_with(ID, "ab"), Like("id", "%ab")),
+    (pc.starts_with(id_, "a%"), Like("id", "a\\%%", "\\")),
+    (pc.match_like(id_, "ab%"), Like("id", "ab%", "\\")),
+    (pc.ends_with(id_, "ab"), Like("id", "%ab")),
     (pc.field("na me") == 1, f("na me") == 1),
-    (ID == pa.scalar(None, pa.string()), IsNull("id")),
-    (N.isin(pa.array([], pa.int64())), IsNull("id")),
+    (id_ == pa.scalar(None, pa.string()), IsNull("id")),
+    (n_.isin(pa.array([], pa.int64())), IsNull("id")),
     (pc.scalar(value=True), IsNotNull("id")),
 ]
 
@@ -90,11 +92,11 @@ def test_forms_that_are_understood_whole(expression: pc.Expression, wanted: Pred
 
 
 IN_PART: list[tuple[pc.Expression, Predicate]] = [
-    ((ID == "x") & (N + 1 == 4), f("id") == "x"),
-    (~((ID != "x") | (N + 1 == 4)), ~(f("id") != "x")),
-    ((ID == "x") & (pc.field("s", "id") == "y"), f("id") == "x"),
-    (pc.if_else(N + 1 == 4, ID == "x", ID == "y"), (f("id") == "x") | (f("id") == "y")),
-    (N.isin(list(range(-1, 10_000))), f("n").between(-1, 9_999) | IsNull("n")),
+    ((id_ == "x") & (n_ + 1 == 4), f("id") == "x"),
+    (~((id_ != "x") | (n_ + 1 == 4)), ~(f("id") != "x")),
+    ((id_ == "x") & (pc.field("s", "id") == "y"), f("id") == "x"),
+    (pc.if_else(n_ + 1 == 4, id_ == "x", id_ == "y"), (f("id") == "x") | (f("id") == "y")),
+    (n_.isin(list(range(-1, 10_000))), f("n").between(-1, 9_999) | IsNull("n")),
 ]
 
 
@@ -105,18 +107,18 @@ def test_forms_that_are_understood_in_part(expression: pc.Expression, wanted: Pr
 
 
 NOTHING = [
-    (ID == "x") | (N + 1 == 4),
-    N + 1 == 4,
-    N == X,
-    N < 2.5,
-    X == float("nan"),
+    (id_ == "x") | (n_ + 1 == 4),
+    n_ + 1 == 4,
+    n_ == x_,
+    n_ < 2.5,
+    x_ == NAN,
     pc.field("single") == 0.1,
-    ID == pa.scalar(b"x"),
+    id_ == pa.scalar(b"x"),
     pc.field("s", "id") == "y",
     pc.field("at") == pa.scalar(5, pa.timestamp("ns", "UTC")),
-    X.is_null(nan_is_null=True),
-    pc.starts_with(ID, "a", ignore_case=True),
-    N.cast("float64") == 5.0,
+    x_.is_null(nan_is_null=True),
+    pc.starts_with(id_, "a", ignore_case=True),
+    n_.cast("float64") == 5.0,
     pc.field("nothing") == 5,
 ]
 
@@ -127,7 +129,7 @@ def test_forms_of_which_nothing_is_known(expression: pc.Expression) -> None:
 
 
 def test_the_tree_is_that_of_the_expression() -> None:
-    match tree_of((ID == "x") & N.isin([1, 2])):
+    match tree_of((id_ == "x") & n_.isin([1, 2])):
         case Call(
             "and_kleene",
             (
@@ -157,18 +159,18 @@ def test_a_form_that_arrow_does_not_promise_narrows_nothing(
         [("call", "invert")] * 5_000,
     ):
         monkeypatch.setattr(trees, "_listed_metadata", lambda _, items=items: items)
-        assert tree_of(ID == "x") == Unknown()
-        condition = condition_of(SCHEMA, where=ID == "x")
+        assert tree_of(id_ == "x") == Unknown()
+        condition = condition_of(SCHEMA, where=id_ == "x")
         assert condition.reach is None
         assert isinstance(condition.where, ExpressionTest)
 
 
 def test_an_expression_that_is_deep_or_wide_is_still_one() -> None:
-    deep, wide = ID == "x", ID == "x"
+    deep, wide = id_ == "x", id_ == "x"
     for _ in range(500):
         deep = ~~deep
     for number in range(900):
-        wide = wide | (N == number)
+        wide = wide | (n_ == number)
     assert implied_by(deep, SCHEMA) == (None, False)
     found, is_exact = implied_by(wide, SCHEMA)
     assert is_exact
