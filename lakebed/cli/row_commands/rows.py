@@ -178,6 +178,7 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
     lakebed query flights --key carrier=UA,flight=1545 --columns time_hour,dest
     lakebed query flights --range carrier=AA..B6 --range flight=100..200
     lakebed query flights --where "distance > 1000 and carrier in ('UA', 'AA')"
+    lakebed query flights --where "carrier = 'UA' and dest like 'S%' and flight between 1 and 99"
     lakebed query flights --output flights.csv
     lakebed query flights --json --limit 5
     lakebed query flights --count --where "carrier = 'UA'"
@@ -202,7 +203,10 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
 )
 @click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]")
 @click.option(
-    "--where", metavar="TEST", help="Only rows where: \"fare >= 4 and vehicle in ('a1', 'b7')\"."
+    "--where",
+    metavar="TEST",
+    help="Only rows where: \"fare >= 4 and (vehicle in ('a1', 'b7') or note like 'ab%')\". Tests of"
+    " row keys spare reading, as --key and --range do.",
 )
 @click.option("--limit", type=int, metavar="N", help="At most so many rows.")
 @click.option(
