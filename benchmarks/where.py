@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from benchmarks.lookup import ROWS
 from benchmarks.servers.served_objects import ServedObjects
 from benchmarks.servers.served_tables import made, objects_of
 from benchmarks.shapes import SHAPES
+from lakebed.table import Table
 
 LOOKUPS = 500
 RATIO_MAX = 1.5
@@ -26,7 +28,7 @@ RATIO_MAX = 1.5
 def run(
     rows: int | None = None, rounds: int = 1, shapes: Sequence[str] = (), *, lookups: int = LOOKUPS
 ) -> list[Figure]:
-    """Measure. rows: of the table. rounds: of all lookups. Takes a minute, and to make the table."""
+    """Measure. rows: of the table. rounds: of all lookups. Takes a minute, and the table's time."""
     figures = []
     for name in shapes or ("sys",):
         shape = SHAPES[name]
@@ -41,7 +43,7 @@ def run(
                 lambda key, field=field: {"where": pc.field(field) == key},
             ]
             taken = [
-                [_seconds(lambda way=way, key=key: _found(table, way(key))) for way in ways]
+                [_seconds(partial(_found, table, way(key))) for way in ways]
                 for number in range(lookups * rounds)
                 for key in [keys[number % len(keys)]]
             ]
@@ -55,7 +57,7 @@ def run(
     return figures
 
 
-def _found(table: lakebed.Table, asked: dict[str, Any]) -> None:
+def _found(table: Table, asked: dict[str, Any]) -> None:
     assert table.query(**asked).read_all().num_rows, f"nothing was found: {asked}"
 
 

@@ -33,6 +33,7 @@ from lakebed.model.ranges import (
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
 from lakebed.query.explanation import QueryExplanation
+from lakebed.query.scan_caps import check_scan, scan_cap
 from lakebed.sorted_files.reading.row_tests import RowTest, row_test
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.placing import reached_leaves
@@ -45,6 +46,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     """Which files answer a query: leaves in key order, the parts of files in each.
 
     leaves_reached, files_reached: before files were left out by the bounds of their keys.
+    scan_bytes_max: may be read; 0: any number of bytes.
     """
 
     number: TransactionNumber
@@ -54,6 +56,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     leaves_reached: int = 0
     files_reached: int = 0
     processing: ProcessingPass | None = None
+    scan_bytes_max: int = 0
 
 
 class RunQuery(Generic[BatchT]):
@@ -83,20 +86,32 @@ class RunQuery(Generic[BatchT]):
         """Return how many rows a batch has that this has yielded."""
         return self._files.rows(batch)
 
-    def plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
+    def plan(
+        self,
+        table: OpenTable,
+        ask: Callable[[Schema], Selection | None],
+        *,
+        scan_bytes_max: int | None = None,
+    ) -> QueryPlan:
         """Return which files answer a query now. ask: gives the condition, in the words of the
-        schema of just that version."""
+        schema of just that version. scan_bytes_max: less than the table allows."""
         try:
-            return self._plan(table, ask)
+            return self._plan(table, ask, scan_bytes_max)
         except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-            return self._plan(table, ask)
+            return self._plan(table, ask, scan_bytes_max)
 
-    def _plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
+    def _plan(
+        self,
+        table: OpenTable,
+        ask: Callable[[Schema], Selection | None],
+        scan_bytes_max: int | None,
+    ) -> QueryPlan:
         with table.head.reading() as state:
             schema = state.schema()
             plan = plan_query(state, table, schema, ask(schema))
             processing = table.processing(state, "query")
-            return msgspec.structs.replace(plan, processing=processing)
+            cap = scan_cap(state.settings().scan_bytes_max, scan_bytes_max)
+            return msgspec.structs.replace(plan, processing=processing, scan_bytes_max=cap)
 
     def read(
         self,
@@ -107,13 +122,27 @@ class RunQuery(Generic[BatchT]):
         figures: ReadFigures | None = None,
         iterator: IteratorUse | None = None,
     ) -> Iterator[BatchT]:
-        """Yield the rows of a plan, as `run` does. figures: where it counts what that costs.
+        """Yield the rows of a plan, as `run` does. figures: where it counts what that costs, with
+        the cap of the plan.
 
         iterator: a user's step on all rows, the last one.
+
+        Raises:
+            QueryTooLargeError: also while reading: it reads more bytes than the plan allows.
         """
         if limit is not None and (type(limit) is not int or limit < 0):
             hint = "give a number of rows, 0 or more, or None for all"
             raise InvalidError("not a limit", limit=limit, hint=hint)
+        if limit is None:
+            check_scan(
+                table.name,
+                plan.schema,
+                plan.leaves,
+                plan.condition,
+                bytes_max=plan.scan_bytes_max,
+            )
+        if figures is None:
+            figures = ReadFigures(bytes_max=plan.scan_bytes_max)
         if iterator is None:
             return self._first(limit, self._rows(table, plan, figures))
         return self._first(limit, self._iterated(table, plan, figures, iterator))
@@ -124,6 +153,7 @@ class RunQuery(Generic[BatchT]):
         ask: Callable[[Schema], Selection | None],
         *,
         limit: int | None = None,
+        scan_bytes_max: int | None = None,
         monotonic: Callable[[], float],
     ) -> QueryExplanation:
         """Run a query, throw its rows away, and tell what it read. ask: as in `plan`;
@@ -132,12 +162,14 @@ class RunQuery(Generic[BatchT]):
         Raises:
             As `run`, and what it raises while reading.
         """
-        figures = ReadFigures(monotonic)
+        began = monotonic()
+        plan = self.plan(table, ask, scan_bytes_max=scan_bytes_max)
+        figures = ReadFigures(monotonic, bytes_max=plan.scan_bytes_max)
+        figures.seconds["state"] = monotonic() - began
         with figures.timed("total"):
-            with figures.timed("state"):
-                plan = self.plan(table, ask)
             batches = self.read(table, plan, limit=limit, figures=figures)
             rows = sum(self._files.rows(batch) for batch in batches)
+        figures.seconds["total"] += figures.seconds["state"]
         with table.head.reading() as state:
             leaves = state.leaf_figures()
         return QueryExplanation(
