@@ -31,6 +31,7 @@ _NUMBERS = (_kinds.is_integer, _kinds.is_decimal, _kinds.is_floating)
 _FITTING: tuple[tuple[Callable[..., bool], tuple[Callable[..., bool], ...]], ...] = (
     (_kinds.is_integer, _NUMBERS),
     (_kinds.is_float64, (_kinds.is_integer, _kinds.is_floating)),
+    (_kinds.is_float32, (_kinds.is_floating,)),
     (_kinds.is_decimal, (_kinds.is_integer, _kinds.is_decimal)),
     (_kinds.is_boolean, (_kinds.is_boolean,)),
     (_kinds.is_string, _TEXT),
@@ -89,6 +90,8 @@ def _zones_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _is_exact(given: pa.Array, kind: pa.DataType) -> bool:
     """Whether values of the type are all compared with the literals as they are."""
+    if pa.types.is_float32(kind):  # Arrow compares it with a float64 as one of these
+        return bool(given.cast(kind).cast(pa.float64()).equals(given.cast(pa.float64())))
     if not pa.types.is_floating(given.type) or not pa.types.is_integer(kind):
         return True
     largest = pc.max(pc.abs(given.cast(pa.float64()))).as_py()  # bounded: one value

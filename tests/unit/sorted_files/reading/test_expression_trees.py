@@ -67,6 +67,8 @@ WHOLE: list[tuple[pc.Expression, Predicate]] = [
     (id_.cast(pa.large_string()) == "x", f("id") == "x"),
     (n_.cast("int32") == 5, f("n") == 5),
     (x_ < 0.5, f("x") < 0.5),
+    (pc.field("single") >= 0.5, f("single") >= 0.5),
+    (pc.field("single") == pa.scalar(0.1, pa.float32()), f("single") == 0.10000000149011612),
     (x_.is_valid(), IsNotNull("x")),
     (n_.is_null(nan_is_null=True), IsNull("n")),
     (~x_.is_null(), IsNotNull("x")),
