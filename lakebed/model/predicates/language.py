@@ -218,7 +218,7 @@ def fields_of(predicate: Predicate) -> frozenset[str]:
 
 
 def tests_patterns(predicate: Predicate) -> bool:
-    """Whether some test is `like`, which releases before 0.3.0 cannot read."""
+    """Whether some test is `like`, which older releases cannot read."""
     match predicate:
         case And(parts) | Or(parts):
             return any(map(tests_patterns, parts))
