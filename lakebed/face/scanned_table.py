@@ -26,9 +26,10 @@ class ScannedTable(ReadTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        columns: Sequence[str] | str | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
+        scan_bytes_max: int | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of one version in any order, another one each time: several times as
         fast as `query`, where the table's processing makes no row of several.
@@ -36,7 +37,7 @@ class ScannedTable(ReadTable):
         Takes what `query` takes, but no iterator, and raises the same.
         """
         ask = partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where)
-        plan = self._app.query.plan(self._opened, ask)
+        plan = self._app.query.plan(self._opened, ask, scan_bytes_max=scan_bytes_max)
         whole = arrow_schema(plan.schema)
         names = None if plan.condition is None else plan.condition.columns
         given = whole if names is None else pa.schema([whole.field(name) for name in names])

@@ -95,9 +95,12 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # Arrow's classes are unt
         except LakebedError as error:
             self.keep(error)
             raise
-        scanner = TableScanner(self, plan, names, filter, ReadFigures(self._monotonic))
+        scanner = TableScanner(self, plan, names, filter, self._figures())
         self._on_scan(scanner)
         return scanner
+
+    def _figures(self) -> ReadFigures:
+        return ReadFigures(self._monotonic, bytes_max=self.version.scan_bytes_max)
 
     def keep(self, error: LakebedError) -> None:
         """Keep the first error."""

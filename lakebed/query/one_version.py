@@ -35,6 +35,7 @@ class OneVersion(Generic[BatchT]):
         with self.table.head.reading() as state:
             self.number: TransactionNumber = state.head().number
             self.schema: Schema = state.schema()
+            self.scan_bytes_max = state.settings().scan_bytes_max
             self._processing = self.table.processing(state, "query")
             self._leaves = leaves_of(state, AskedKeys(self.schema, (everything_of(self.schema),)))
 
@@ -45,11 +46,18 @@ class OneVersion(Generic[BatchT]):
 
     def plan(self, condition: Selection, leaves: Sequence[LeafFiles]) -> QueryPlan:
         """Return which files of some leaves answer a query."""
-        asked = AskedKeys(self.schema, condition.boxes)
+        asked = AskedKeys(self.schema, condition.reached)
         reached = [leaf for leaf in leaves if asked.may_be_in(leaf.key_range)]
-        bare = QueryPlan(self.number, self.schema, (), condition, processing=self._processing)
+        bare = QueryPlan(
+            self.number,
+            self.schema,
+            (),
+            condition,
+            processing=self._processing,
+            scan_bytes_max=self.scan_bytes_max,
+        )
         return plan_of(self.table, asked, reached, bare)
 
     def narrows(self, condition: Selection | None) -> bool:
         """Whether a condition leaves out keys."""
-        return condition is not None and condition.boxes != (everything_of(self.schema),)
+        return condition is not None and condition.reached != (everything_of(self.schema),)

@@ -14,7 +14,6 @@ from lakebed.cli.progress import ProgressLine
 from lakebed.cli.row_commands.key_text import key_from_text, ranges_from_text, zones_from_text
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
-from lakebed.model.predicates.text import predicate_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +49,7 @@ class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
     columns: str | None
     where: str | None
     limit: int | None
+    scan_bytes_max: int | None
     format: Format | None
     output: Path | None
     count: bool
@@ -178,6 +178,7 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
     lakebed query flights --key carrier=UA,flight=1545 --columns time_hour,dest
     lakebed query flights --range carrier=AA..B6 --range flight=100..200
     lakebed query flights --where "distance > 1000 and carrier in ('UA', 'AA')"
+    lakebed query flights --where "carrier = 'UA' and dest like 'S%' and flight between 1 and 99"
     lakebed query flights --output flights.csv
     lakebed query flights --json --limit 5
     lakebed query flights --count --where "carrier = 'UA'"
@@ -202,9 +203,18 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
 )
 @click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]")
 @click.option(
-    "--where", metavar="TEST", help="Only rows where: \"fare >= 4 and vehicle in ('a1', 'b7')\"."
+    "--where",
+    metavar="TEST",
+    help="Only rows where: \"fare >= 4 and (vehicle in ('a1', 'b7') or note like 'ab%')\". Tests of"
+    " row keys spare reading, as --key and --range do.",
 )
 @click.option("--limit", type=int, metavar="N", help="At most so many rows.")
+@click.option(
+    "--scan-bytes-max",
+    type=int,
+    metavar="BYTES",
+    help="Read at most so many bytes of files.  [default: the table's setting]",
+)
 @click.option(
     "--format",
     type=click.Choice(["table", "jsonl", "csv", "parquet"]),
@@ -233,7 +243,8 @@ def query(session: Session, given: QueryArguments) -> None:
         asked: dict[str, Any] = {
             "keys": [key_from_text(opened.schema, key) for key in given.keys] or None,
             "ranges": ranges_from_text(opened.schema, given.ranges) if given.ranges else None,
-            "where": predicate_from_text(given.where) if given.where is not None else None,
+            "where": given.where,
+            "scan_bytes_max": given.scan_bytes_max,
         }
         if given.count:
             found = opened.count(**asked)
@@ -248,7 +259,7 @@ def query(session: Session, given: QueryArguments) -> None:
         if given.output is not None:
             write_to_file(session, rows, chosen, given.output)
         else:
-            write_out(rows, chosen, peek=peek)
+            write_out(rows, chosen, peek=peek, silent=session.as_json)
 
 
 def write_to_file(
@@ -265,13 +276,17 @@ def write_to_file(
     session.give({"rows": written, "output": str(output)}, said)
 
 
-def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> None:
-    """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more."""
+def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool, silent: bool) -> None:
+    """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more. silent: say no
+    progress, as where rows themselves show it."""
     from lakebed.cli.row_commands.row_formats import write_rows
 
     out = sys.stdout.buffer
     if not peek:
-        written = write_rows(rows, format, out)
+        with ProgressLine(silent=silent or sys.stdout.isatty()) as line:
+            written = write_rows(
+                rows, format, out, on_progress=lambda rows: line.count("written", rows)
+            )
     else:
         held = rows.read_all()  # at most ROWS_SHOWN + 1 rows
         shown = held.slice(0, ROWS_SHOWN)

@@ -75,7 +75,7 @@ def sql(session: Session, given: SqlArguments) -> None:
         if given.output is not None:
             write_to_file(session, rows, chosen, given.output)
         else:
-            write_out(rows, chosen, peek=False)
+            write_out(rows, chosen, peek=False, silent=session.as_json)
 
 
 def _parameters(text: str, given: tuple[str, ...]) -> Parameters:

@@ -184,7 +184,7 @@ def row_groups_wanted(
         for row_group, (first, last) in row_groups_met(tail, wanted).items()
         if (among is None or row_group in among)
         and (
-            not wanted.asks_columns
+            not wanted.asks_bounds
             or wanted.may_want_columns(RowGroupBounds(tail, row_group, match).of)
         )
     }
