@@ -273,7 +273,7 @@ class TableScanner:
 
 def _names(columns: Sequence[str]) -> list[str]:
     if isinstance(columns, (dict, str)):
-        hint = "name columns of the table, and compute others from them"
+        hint = "name columns of the table; the engine computes what follows from them"
         raise InvalidError("columns are no list of names", columns=ascii(columns)[:80], hint=hint)
     return list(columns)
 

@@ -42,7 +42,8 @@ def test_parameters_come_by_position_or_by_name(trips: Shell) -> None:
     by_name = "select id from trips where id = $id"
     assert found(by_name, "--param", "id=c") == [{"id": "c"}]
     assert trips.refused("sql", by_name, "--param", "c")[1]["code"] == "invalid"
-    assert trips.refused("sql", by_name, "--param", "id=c", "--param", "id=b")[1]["code"] == "invalid"
+    doubled = ("--param", "id=c", "--param", "id=b")
+    assert trips.refused("sql", by_name, *doubled)[1]["code"] == "invalid"
     assert trips.refused("sql", by_position, "--param", "a")[1]["code"] == "invalid"
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
@@ -58,7 +59,7 @@ class BesideEachOther:
         self._changed = threading.Condition()
         self._ready: deque[pa.RecordBatch] = deque()
         self._rows = self._bytes = 0  # ready, or being decoded
-        self._problem: Exception | None = None
+        self._problem: BaseException | None = None
         self._closed = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -80,13 +81,14 @@ class BesideEachOther:
 
     def _take(self) -> pa.RecordBatch | None:
         with self._changed:
+            self._begin_turns()
             while not self._ready:
                 if self._problem is not None:
                     raise self._problem
-                self._begin_turns()
                 if not self._running:
                     return None
                 self._changed.wait()
+                self._begin_turns()
             batch = self._ready.popleft()
             self._rows -= batch.num_rows
             self._bytes -= batch.nbytes
@@ -111,29 +113,31 @@ class BesideEachOther:
             turn = self._idle.popleft()
             self._count(turn, 1)
             self._running += 1
-            self._pool.submit(self._go_on, turn)
+            self._pool.submit(self._go_on, turn).add_done_callback(partial(self._ended, turn))
 
     def _count(self, turn: _Turn, sign: int) -> None:
         """Count the batch that a turn is about to decode as if it were ready, or no more."""
         self._rows += sign * turn.rows
         self._bytes += sign * turn.bytes
 
-    def _go_on(self, turn: _Turn) -> None:
-        """Decode batch after batch, as long as there is room."""
-        goes_on = has_more = False
-        try:
-            goes_on = has_more = turn.batches is not None or self._find_row_group(turn)
-            while goes_on:
-                goes_on, has_more = self._decode(turn)
-        except Exception as problem:  # noqa: BLE001  who takes batches raises it
-            with self._changed:
-                self._problem = self._problem or problem
+    def _go_on(self, turn: _Turn) -> bool:
+        """Decode batch after batch, as long as there is room. Return whether more may be left."""
+        goes_on = has_more = turn.batches is not None or self._find_row_group(turn)
+        while goes_on:
+            goes_on, has_more = self._decode(turn)
+        return has_more
+
+    def _ended(self, turn: _Turn, done: Future[bool]) -> None:
+        """Note how a turn ended: whoever takes batches raises what it met."""
         with self._changed:
-            if has_more:
+            self._running -= 1
+            problem = None if done.cancelled() else done.exception()
+            if problem is not None:
+                self._problem = self._problem or problem
+            elif not done.cancelled() and done.result():
                 self._idle.append(turn)
             else:
                 self._count(turn, -1)
-            self._running -= 1
             self._changed.notify()
 
     def _decode(self, turn: _Turn) -> tuple[bool, bool]:

@@ -46,7 +46,10 @@ class RowGroupTask(msgspec.Struct, frozen=True):
 
 
 class ReadRowGroup(msgspec.Struct, frozen=True):
-    """A task whose bytes are there. objects: gives them, and what else is read of the file."""
+    """A task whose bytes are there.
+
+    objects: gives them, and what else is read of the file.
+    """
 
     task: RowGroupTask
     objects: ObjectReader
