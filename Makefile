@@ -23,6 +23,7 @@ LOWEST_ROOMS := tests/golden tests/properties/test_queries.py tests/properties/t
 # Steps, each done once: a stamp is older than its requirements only when they changed.
 MADE := $(VENV)/.made
 RUN := $(VENV)/.run
+SQL := $(VENV)/.sql
 DEPLOY := $(VENV)/.deploy
 DEV := $(VENV)/.dev
 LOWEST := $(VENV)/.lowest
@@ -38,6 +39,8 @@ help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake, compact, query
+	@$(MAKE) --no-print-directory $(SQL) || \
+		echo "DuckDB could not be installed: the demo does without SQL" >&2
 	@[ -n "$(WITHOUT_SPARK)" ] || $(MAKE) --no-print-directory $(SPARK4) || \
 		echo "Spark could not be installed: the demo does without" >&2
 	@PYTHONPATH="$(if $(WITHOUT_SPARK),,$(abspath $(VENV)/spark-4))" \
@@ -121,6 +124,7 @@ lock: $(DEV)  ## write every requirements/*.txt from its .in
 	$(COMPILE) requirements/bundle-rows.in --output-file requirements/bundle-rows.txt
 	$(COMPILE) requirements/fast.in --output-file requirements/fast.txt
 	$(COMPILE) requirements/feeds.in --output-file requirements/feeds.txt
+	$(COMPILE) requirements/sql.in --output-file requirements/sql.txt
 	$(COMPILE) requirements/bundle-feeds.in --output-file requirements/bundle-feeds.txt
 	$(COMPILE) requirements/deploy.in --output-file requirements/deploy.txt
 	$(COMPILE) requirements/local.in --output-file requirements/local.txt
@@ -151,6 +155,11 @@ $(RUN): $(MADE) requirements/run.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
+$(SQL): $(RUN) requirements/sql.txt
+	@echo "installing what questions in SQL need (23 MB)" >&2
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/sql.txt
+	@touch $@
+
 $(DEPLOY): $(RUN) requirements/aws.txt requirements/deploy.txt
 	@echo "installing what deploying needs (500 MB)" >&2
 	@$(PIP) install --require-hashes --only-binary :all: \
@@ -158,12 +167,12 @@ $(DEPLOY): $(RUN) requirements/aws.txt requirements/deploy.txt
 	@touch $@
 
 $(DEV): $(DEPLOY) requirements/lambda.txt requirements/fast.txt requirements/feeds.txt \
-		requirements/local.txt requirements/dev.txt
+		requirements/sql.txt requirements/local.txt requirements/dev.txt
 	@echo "installing what tests and checks need" >&2
 	@$(PIP) install --require-hashes --only-binary :all: \
 		-r requirements/aws.txt -r requirements/lambda.txt -r requirements/fast.txt \
-		-r requirements/feeds.txt -r requirements/deploy.txt -r requirements/local.txt \
-		-r requirements/dev.txt
+		-r requirements/feeds.txt -r requirements/sql.txt -r requirements/deploy.txt \
+		-r requirements/local.txt -r requirements/dev.txt
 	@touch $@
 
 # Beside the other environment. pip checks that what is installed is what pyproject.toml allows.

@@ -2,6 +2,7 @@
 
 Raw: the same client of S3 fetches the files' data one after the other, in pieces as large as ours,
 over one connection, and throws them away. Beside it: the same over as many connections as ours.
+Then scans without order, and SQL, beside Arrow's data sets and DuckDB on the files.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.lookup import ROWS
+from benchmarks.peers.sql import sql_figures
 from benchmarks.servers.served_objects import ServedObjects
 from benchmarks.servers.served_tables import made, objects_of, served
 from benchmarks.shapes import SHAPES
@@ -48,7 +50,7 @@ def run(rows: int | None = None, rounds: int = 3, shapes: Sequence[str] = ()) ->
             Figure(f"{prefix}.raw_parallel_mb_per_second", size / 1e6 / parallel, "MB/s"),
             Figure(f"{prefix}.rows_per_second", found / ours, "rows/s"),
         ]
-    return figures
+    return figures + ([] if shapes else sql_figures(rows, max(3, rounds)))
 
 
 class _Raw:

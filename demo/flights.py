@@ -20,6 +20,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,7 @@ Now try:
   lakebed status
   lakebed query flights --key UA,1545 --columns time_hour,origin,dest --limit 5
   lakebed query flights --range carrier=AA..B6 --range flight=1..10 --json
+  lakebed sql "select carrier, count(*) from flights group by carrier order by 2 desc"
   lakebed table describe flights
   lakebed --help"""
 
@@ -213,6 +215,21 @@ def compare(show: Show, table: lakebed.Table, flights: pa.Table) -> None:
         got = table.query().read_all()
         said.append("the whole table")
     show.compared("every row", got, raw)
+    if find_spec("duckdb") is None:
+        show.line("          nothing in SQL: DuckDB is not installed")
+    else:
+        compare_sql(show, table, raw)
+
+
+def compare_sql(show: Show, table: lakebed.Table, raw: pa.Table) -> None:
+    """Ask the lake a question in SQL, and Arrow the same."""
+    text = "select carrier, count(*) n, max(dep_delay) latest from this group by 1 order by 1"
+    with show.timed() as said:
+        got = table.sql(text).read_all()
+        said.append(f"in SQL: {text}")
+    sums = raw.group_by("carrier").aggregate([([], "count_all"), ("dep_delay", "max")])
+    wanted = sums.rename_columns(got.column_names).sort_by("carrier")
+    show.compared("carriers", got, wanted)
 
 
 KEY_TIME = pa.timestamp("us", "UTC")

@@ -335,6 +335,15 @@ class ObjectTooLargeError(InvalidError):
         super().__init__("an object is too large", path=path, bytes_max=bytes_max, hint=hint)
 
 
+class QueryTooLargeError(InvalidError):
+    """A query reads more bytes than it may: more than the setting `scan_bytes_max` of its table, or
+    than it said itself.
+
+    What is done: it was refused before it read rows, or stopped on the way; nothing was changed.
+    What you can do: ask for keys, a range of row keys or fewer columns, or raise the cap.
+    """
+
+
 class IteratorError(InvalidError):
     """A user's iterator raised, or gave other columns, rows out of order or row keys outside its
     range.

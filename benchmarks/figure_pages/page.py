@@ -29,6 +29,7 @@ GROUPS = {
     "lookup": ("Lookup", "Random keys that exist, all columns, from an S3 server with latency."),
     "scan": ("Scan", "Ranges of keys, beside reading the same bytes raw."),
     "export": ("Export", "One worker writes every row to files, beside reading these rows."),
+    "where": ("Predicates on keys", "The same lookups by `where` as by `keys`, from local files."),
     "query": ("Query", "Every row of a table of 20,000 leaves of three rows, which share a file."),
     "state": ("State", "The state of a table with a million files."),
     "tables": ("Many tables", "One process ingests into 2,000 tables and queries each."),

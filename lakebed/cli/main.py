@@ -33,6 +33,7 @@ from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
 from lakebed.cli.row_commands.exports import export
 from lakebed.cli.row_commands.rows import ingest, query
+from lakebed.cli.row_commands.sql import sql
 from lakebed.cli.states import state
 from lakebed.cli.table_changes import (
     alter,
@@ -78,7 +79,7 @@ for _command in (
     verify,
 ):
     feed.add_command(_command)
-for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
+for _command in (table, ingest, feed, policy, bulk_import, query, sql, run, commit, compact):
     program.add_command(_command)
 for _command in (status, fsck, doctor, state, explain, backup, restore, export):
     program.add_command(_command)

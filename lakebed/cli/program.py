@@ -28,6 +28,7 @@ _AWS = "pip install 'lakebed[aws]', or -r requirements/aws.txt"
 _LOCAL = "pip install -r requirements/deploy.txt -r requirements/local.txt, in a checkout"
 PACKAGES = {
     **dict.fromkeys(("boto3", "botocore", "obstore"), _AWS),
+    "duckdb": "pip install 'lakebed[sql]', or -r requirements/sql.txt",
     **dict.fromkeys(("aws_cdk", "cdk_nag", "constructs", "ministack"), _LOCAL),
 }
 """What some commands need and others do not, and how to get it."""

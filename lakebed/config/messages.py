@@ -209,6 +209,10 @@ class QueryMessage(UserMessage):
     limit: Annotated[
         int | None, Field(ge=1, le=1 << 53, description="At most so many rows. Left out: all.")
     ] = None
+    scan_bytes_max: Annotated[
+        int | None,
+        Field(ge=0, le=1 << 53, description="Bytes it may read. Left out: by the table's setting."),
+    ] = None
     format: Annotated[
         Literal["json", "arrow"],
         Field(

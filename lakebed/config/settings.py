@@ -86,6 +86,14 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             " on them pass over row groups. Costs time when writing, most for numbers."
         ),
     ] = False
+    scan_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Bytes of files that one query may read; a query may ask for less. 0: no"
+            " cap.",
+        ),
+    ] = 0
     redispatch_seconds: Annotated[
         int, Meta(ge=0, description="Time after which a job that no worker started is sent again.")
     ] = 900

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lakebed.face.read_table import ReadTable
+from lakebed.face.sql_table import SqlTable
 from lakebed.model.predicates.language import Predicate
 
 if TYPE_CHECKING:
     from lakebed.exports.export_table import Exported
 
 
-class ExportedTable(ReadTable):
+class ExportedTable(SqlTable):
     """A table whose rows are exported."""
 
     def export(

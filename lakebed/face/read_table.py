@@ -30,10 +30,11 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        columns: Sequence[str] | str | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
         iterator: tuple[str, Mapping[str, Any]] | None = None,
+        scan_bytes_max: int | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of one version, in key order, as a stream that reads what is asked of it.
 
@@ -42,21 +43,29 @@ class ReadTable(WrittenTable):
         ranges: by key field, `Range(min, max)` or a pair, half open; several are a union; any of
             the row keys may be named.
         columns: None for all.
-        where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
+        where: only rows that it keeps: `"fare >= 4 and city like 'ab%'"`, the same as
+            `lakebed.field("fare") >= 4`, or an expression of Arrow. What it says of row keys spares
+            reading, as `keys` and `ranges` do.
         limit: rows at the most.
         iterator: a step on the rows, by the name of its entry point and its configuration.
+        scan_bytes_max: of files, that may be read; less than the table's setting, or 0: only that
+            counts.
 
         Raises:
-            InvalidError: an unknown field, a wrong type, reversed ends, no such iterator.
+            InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate,
+                no such iterator.
+            QueryTooLargeError: also while reading: it reads more than `scan_bytes_max`.
             IteratorError: while reading: it failed.
             VersionExpiredError: while reading: too slow, the version was collected; query again.
         """
         plan = self._app.query.plan(
             self._opened,
             partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
+            scan_bytes_max=scan_bytes_max,
         )
         whole = arrow_schema(plan.schema)
-        given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+        names = None if plan.condition is None else plan.condition.columns
+        given = whole if names is None else pa.schema([whole.field(name) for name in names])
         use = None if iterator is None else iterator_use(iterator)
         if use is not None:
             load_iterator(use, whole)
@@ -68,16 +77,17 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        where: Predicate | pc.Expression | str | None = None,
+        scan_bytes_max: int | None = None,
     ) -> int:
         """Return how many rows `query` gives with the same arguments. Without any the table's state
         knows it, where rows are kept as they came: no file is read, but for parts of files that a
         split has cut since. Otherwise one column is read. `len(table)` is the same without any.
         """
         if keys is None and ranges is None and where is None:
-            return self._app.count.all_rows(self._opened)
+            return self._app.count.all_rows(self._opened, scan_bytes_max=scan_bytes_max)
         ask = partial(condition_of, keys=keys, ranges=ranges, where=where)
-        return self._app.count.matching(self._opened, ask)
+        return self._app.count.matching(self._opened, ask, scan_bytes_max=scan_bytes_max)
 
     def __len__(self) -> int:
         return self.count()
@@ -111,9 +121,10 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        columns: Sequence[str] | str | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
+        scan_bytes_max: int | None = None,
     ) -> QueryExplanation:
         """Run a query, throw its rows away, and return what it read and how long that took.
 
@@ -123,5 +134,6 @@ class ReadTable(WrittenTable):
             self._opened,
             partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
             limit=limit,
+            scan_bytes_max=scan_bytes_max,
             monotonic=self._app.clock.monotonic,
         )

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lakebed.face.operated_lake import OperatedLake
+from lakebed.face.sql_lake import SqlLake
 
 if TYPE_CHECKING:
     from lakebed.exports.restore_table import Restored
 
 
-class RestoredLake(OperatedLake):
+class RestoredLake(SqlLake):
     """A lake that takes exports in."""
 
     def restore_table(

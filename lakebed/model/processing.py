@@ -22,6 +22,7 @@ from lakebed.model.predicates.language import (
     fields_of,
     predicate_from_json,
     predicate_json,
+    tests_patterns,
 )
 from lakebed.model.predicates.literals import FLOATS, INTEGER_BITS, UNSIGNED_BITS
 from lakebed.model.predicates.text import predicate_from_text
@@ -352,6 +353,9 @@ def _check_age_off(age_off: AgeOff, processing: Processing, schema: Schema) -> N
 
 
 def _check_filter(predicate: Predicate, processing: Processing, schema: Schema) -> None:
+    if tests_patterns(predicate):
+        hint = "compare instead: for `like 'ab%'` write `>= 'ab' and < 'ac'`"
+        raise InvalidError("a table's filter cannot use `like`", hint=hint)
     if processing.latest is not None or not processing.merges_rows:
         return
     merged = sorted(fields_of(predicate) - {field.name for field in schema.key_fields})

@@ -139,7 +139,7 @@ def span_of(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:
     """Return the range of whole keys that holds a box, and whether it holds nothing else."""
     prefix = b""
     for index, (field, r) in enumerate(zip(fields, box, strict=True)):
-        if _is_one_value(field, r):
+        if is_one_value(field, r):
             prefix += r.min
             continue
         least = prefix + r.min
@@ -175,7 +175,8 @@ def _leading(field: Field, key: bytes) -> bytes | None:
     return key[:end] if 0 < end <= len(key) else None
 
 
-def _is_one_value(field: Field, r: KeyRange) -> bool:
+def is_one_value(field: Field, r: KeyRange) -> bool:
+    """Whether a range of a field's encodings holds just one."""
     if not r.min or r.is_empty:
         return False
     after = successor(field.type, decode_field(field.type, r.min))

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from lakebed.errors import QueryTooLargeError
 from lakebed.model.files import FilePart, KeyBounds, StoredFile
 from lakebed.model.names import FileName
 from lakebed.model.processing import IteratorUse, ProcessingPass
@@ -44,22 +45,32 @@ class Selection(msgspec.Struct, frozen=True):
 
     columns: None for all.
     where: a test of these files' own, which keeps some of the rows; None: all.
+    reach: boxes that hold all rows of `boxes` which the test keeps, and perhaps others; None: it
+        says nothing of keys.
     """
 
     boxes: tuple[Box, ...]
     columns: tuple[str, ...] | None = None
     where: object = None
+    reach: tuple[Box, ...] | None = None
+
+    @property
+    def reached(self) -> tuple[Box, ...]:
+        """Boxes outside of which nothing need be read."""
+        return self.boxes if self.reach is None else self.reach
 
 
 class ReadFigures:
     """What reading rows costs, counted while it goes on. monotonic: seconds, from any start.
 
     row_groups_met: those whose first keys do not rule them out. rounds: how often the reader waited
-    for the store before it could go on. seconds: by phase.
+    for the store before it could go on. seconds: by phase. bytes_max: more than that is refused; 0:
+    nothing is.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, monotonic: Callable[[], float] = lambda: 0.0, *, bytes_max: int = 0) -> None:
         self._monotonic = monotonic
+        self._bytes_max = bytes_max
         self.tails = self.tails_cached = 0
         self.row_groups = self.row_groups_met = self.row_groups_read = 0
         self.pages = self.pages_read = self.pages_cached = 0
@@ -68,11 +79,28 @@ class ReadFigures:
 
     def counts(self) -> dict[str, int]:
         """Return what was counted, by name."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, int)}
+        counted = {name: n for name, n in vars(self).items() if not name.startswith("_")}
+        return {name: value for name, value in counted.items() if isinstance(value, int)}
 
     def asked(self, requests: int, size: int) -> None:
-        """Count requests that go out at the same time, and the bytes they bring."""
+        """Count requests that go out at the same time and are waited for. Raises: as `sent`."""
+        self.sent(requests, size)
         self.rounds += bool(requests)
+
+    def sent(self, requests: int, size: int) -> None:
+        """Count requests before they go out, and the bytes they bring.
+
+        Raises:
+            QueryTooLargeError: with them it would be more bytes than allowed; send none of them.
+        """
+        if self._bytes_max and self.bytes + size > self._bytes_max:
+            hint = "ask for fewer keys or columns, or raise scan_bytes_max"
+            raise QueryTooLargeError(
+                "a query was stopped: it reads more bytes than it may",
+                bytes=self.bytes + size,
+                scan_bytes_max=self._bytes_max,
+                hint=hint,
+            )
         self.requests += requests
         self.bytes += size
 
@@ -200,6 +228,22 @@ class SortedFiles(Protocol[BatchT]):
 
         merges: the parts of each, in the order of their keys.
         figures: where it counts what it does.
+
+        Raises:
+            As `merge`.
+        """
+        ...
+
+    def scan(
+        self,
+        schema: Schema,
+        merges: Sequence[Sequence[FilePart]],
+        condition: Selection | None = None,
+        figures: ReadFigures | None = None,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[BatchT]:
+        """Yield the rows that `read` yields, in any order. The first batch is small, for a reader
+        may stop soon; later ones are larger.
 
         Raises:
             As `merge`.

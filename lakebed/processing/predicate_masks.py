@@ -14,10 +14,12 @@ from lakebed.model.predicates.language import (
     In,
     IsNotNull,
     IsNull,
+    Like,
     Not,
     Or,
     Predicate,
 )
+from lakebed.model.predicates.patterns import pattern_of
 
 _COMPARE: dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     "=": pc.equal,
@@ -45,6 +47,8 @@ def mask_of(batch: pa.RecordBatch, predicate: Predicate) -> pa.BooleanArray:
             column = batch.column(name)
             found = pc.is_in(column, value_set=_array_of(values, column.type))
             return pc.if_else(column.is_valid(), found, None) if column.null_count else found
+        case Like(name, pattern, escape):
+            return _liked(batch.column(name), pattern, escape)
         case IsNull(name):
             return batch.column(name).is_null()
         case IsNotNull(name):
@@ -55,6 +59,17 @@ def mask_of(batch: pa.RecordBatch, predicate: Predicate) -> pa.BooleanArray:
             return reduce(pc.or_kleene, (mask_of(batch, part) for part in parts))
         case Not(part):
             return pc.invert(mask_of(batch, part))
+
+
+def _liked(column: pa.Array, pattern: str, escape: str | None) -> pa.BooleanArray:
+    wanted = pattern_of(pattern, escape)
+    match wanted.rest:
+        case "nothing":
+            return pc.equal(column, pa.scalar(wanted.prefix, column.type))
+        case "anything":
+            return pc.starts_with(column, wanted.prefix)
+        case _:
+            return pc.match_substring_regex(column, wanted.regex)
 
 
 def scalar_of(value: object, type_: pa.DataType) -> pa.Scalar:

@@ -49,6 +49,8 @@ class RowWork:
         needed = columns_needed(schema, processing, columns)
         self.columns = tuple(f.name for f in schema.fields if f.name in needed)
         """Those that must be read, in the order of the schema."""
+        self.looked_at = processing.fields
+        """Columns whose values decide what becomes of rows, beside keys."""
         self.keeps_rows = not processing.merges_rows
         """Whether each row that it gives is one that it was given."""
         self.iterator = processing.iterator

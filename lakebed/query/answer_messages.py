@@ -123,7 +123,11 @@ class AnswerMessages:
             found = self._results.find(table.id, job, request)
             if found is not None:
                 return self._written(table, id_, found)
-        plan = self._query.plan(table, lambda schema: condition_in(asked, schema))
+        plan = self._query.plan(
+            table,
+            lambda schema: condition_in(asked, schema),
+            scan_bytes_max=asked.scan_bytes_max,
+        )
         columns = _columns(plan, asked)
         batches = self._query.read(table, plan, limit=asked.limit)
         held: list[pa.RecordBatch] = []

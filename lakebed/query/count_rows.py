@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+import msgspec
+
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
+from lakebed.query.scan_caps import scan_cap
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.figures import inexact_leaves, rows_known_exactly
 from lakebed.statestore.table_state.placing import own_key_range
@@ -23,7 +26,7 @@ class CountRows(Generic[BatchT]):
         self._query = query
         self._files = files
 
-    def all_rows(self, table: OpenTable) -> int:
+    def all_rows(self, table: OpenTable, *, scan_bytes_max: int | None = None) -> int:
         """Return how many rows a query without a condition gives now.
 
         The state knows it, but for parts of files that were cut by a split and not merged since:
@@ -37,17 +40,32 @@ class CountRows(Generic[BatchT]):
             processed = state.processing() is not None
             known = 0 if processed else rows_known_exactly(state)
             rest = None if processed else _rest(state, table)
+            cap = scan_cap(state.settings().scan_bytes_max, scan_bytes_max)
         if rest is None:
-            return self.matching(table, lambda schema: Selection((everything_of(schema),)))
+            return self.matching(
+                table,
+                lambda schema: Selection((everything_of(schema),)),
+                scan_bytes_max=scan_bytes_max,
+            )
+        rest = msgspec.structs.replace(rest, scan_bytes_max=cap)
         return known + self._counted(table, rest)
 
-    def matching(self, table: OpenTable, ask: Callable[[Schema], Selection]) -> int:
+    def matching(
+        self,
+        table: OpenTable,
+        ask: Callable[[Schema], Selection],
+        *,
+        scan_bytes_max: int | None = None,
+    ) -> int:
         """Return how many rows a condition keeps: it is a query of one column.
 
         Raises:
             As `RunQuery.run`.
         """
-        return self._counted(table, self._query.plan(table, lambda s: _keys_only(s, ask(s))))
+        plan = self._query.plan(
+            table, lambda s: _keys_only(s, ask(s)), scan_bytes_max=scan_bytes_max
+        )
+        return self._counted(table, plan)
 
     def _counted(self, table: OpenTable, plan: QueryPlan) -> int:
         return sum(self._files.rows(batch) for batch in self._query.read(table, plan))
@@ -66,4 +84,4 @@ def _rest(state: TableState, table: OpenTable) -> QueryPlan:
 
 
 def _keys_only(schema: Schema, condition: Selection) -> Selection:
-    return Selection(condition.boxes, (schema.row_keys[0].name,), condition.where)
+    return msgspec.structs.replace(condition, columns=(schema.row_keys[0].name,))

@@ -19,34 +19,31 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
+from lakebed.model.predicates.key_boxes import BOXES_MAX, boxes_of, met_boxes
 from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.ranges import (
     Box,
-    KeyRange,
-    box_around,
     box_of,
     box_of_key,
-    overlaps_any,
-    span_of,
-    union,
 )
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
+from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of, parts_of
 from lakebed.query.explanation import QueryExplanation
-from lakebed.sorted_files.reading.row_tests import row_test
+from lakebed.query.scan_caps import check_scan, scan_cap
+from lakebed.sorted_files.reading.row_tests import RowTest, row_test
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.placing import reached_leaves
 from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
-BOXES_MAX = 10_000
 
 
 class QueryPlan(msgspec.Struct, frozen=True):
     """Which files answer a query: leaves in key order, the parts of files in each.
 
     leaves_reached, files_reached: before files were left out by the bounds of their keys.
+    scan_bytes_max: may be read; 0: any number of bytes.
     """
 
     number: TransactionNumber
@@ -56,6 +53,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     leaves_reached: int = 0
     files_reached: int = 0
     processing: ProcessingPass | None = None
+    scan_bytes_max: int = 0
 
 
 class RunQuery(Generic[BatchT]):
@@ -85,20 +83,32 @@ class RunQuery(Generic[BatchT]):
         """Return how many rows a batch has that this has yielded."""
         return self._files.rows(batch)
 
-    def plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
+    def plan(
+        self,
+        table: OpenTable,
+        ask: Callable[[Schema], Selection | None],
+        *,
+        scan_bytes_max: int | None = None,
+    ) -> QueryPlan:
         """Return which files answer a query now. ask: gives the condition, in the words of the
-        schema of just that version."""
+        schema of just that version. scan_bytes_max: less than the table allows."""
         try:
-            return self._plan(table, ask)
+            return self._plan(table, ask, scan_bytes_max)
         except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-            return self._plan(table, ask)
+            return self._plan(table, ask, scan_bytes_max)
 
-    def _plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
+    def _plan(
+        self,
+        table: OpenTable,
+        ask: Callable[[Schema], Selection | None],
+        scan_bytes_max: int | None,
+    ) -> QueryPlan:
         with table.head.reading() as state:
             schema = state.schema()
             plan = plan_query(state, table, schema, ask(schema))
             processing = table.processing(state, "query")
-            return msgspec.structs.replace(plan, processing=processing)
+            cap = scan_cap(state.settings().scan_bytes_max, scan_bytes_max)
+            return msgspec.structs.replace(plan, processing=processing, scan_bytes_max=cap)
 
     def read(
         self,
@@ -109,13 +119,15 @@ class RunQuery(Generic[BatchT]):
         figures: ReadFigures | None = None,
         iterator: IteratorUse | None = None,
     ) -> Iterator[BatchT]:
-        """Yield the rows of a plan, as `run` does. figures: where it counts what that costs.
+        """Yield the rows of a plan, as `run` does. figures: where it counts what that costs, with
+        the cap of the plan.
 
         iterator: a user's step on all rows, the last one.
+
+        Raises:
+            QueryTooLargeError: also while reading: it reads more bytes than the plan allows.
         """
-        if limit is not None and (type(limit) is not int or limit < 0):
-            hint = "give a number of rows, 0 or more, or None for all"
-            raise InvalidError("not a limit", limit=limit, hint=hint)
+        figures = self._allowed(table, plan, limit, figures)
         if iterator is None:
             return self._first(limit, self._rows(table, plan, figures))
         return self._first(limit, self._iterated(table, plan, figures, iterator))
@@ -135,6 +147,7 @@ class RunQuery(Generic[BatchT]):
         ask: Callable[[Schema], Selection | None],
         *,
         limit: int | None = None,
+        scan_bytes_max: int | None = None,
         monotonic: Callable[[], float],
     ) -> QueryExplanation:
         """Run a query, throw its rows away, and tell what it read. ask: as in `plan`;
@@ -143,12 +156,20 @@ class RunQuery(Generic[BatchT]):
         Raises:
             As `run`, and what it raises while reading.
         """
-        figures = ReadFigures(monotonic)
+        began = monotonic()
+        plan = self.plan(table, ask, scan_bytes_max=scan_bytes_max)
+        figures = ReadFigures(monotonic, bytes_max=plan.scan_bytes_max)
+        figures.seconds["state"] = monotonic() - began
         with figures.timed("total"):
-            with figures.timed("state"):
-                plan = self.plan(table, ask)
             batches = self.read(table, plan, limit=limit, figures=figures)
             rows = sum(self._files.rows(batch) for batch in batches)
+        figures.seconds["total"] += figures.seconds["state"]
+        return self.explanation(table, plan, rows=rows, figures=figures)
+
+    def explanation(
+        self, table: OpenTable, plan: QueryPlan, *, rows: int, figures: ReadFigures
+    ) -> QueryExplanation:
+        """Return what reading a plan took. rows: that it gave; figures: what was counted."""
         with table.head.reading() as state:
             leaves = state.leaf_figures()
         return QueryExplanation(
@@ -164,13 +185,50 @@ class RunQuery(Generic[BatchT]):
             **figures.counts(),
         )
 
-    def _rows(
-        self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None
+    def scan(
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        *,
+        limit: int | None = None,
+        figures: ReadFigures | None = None,
     ) -> Iterator[BatchT]:
-        with self._explained_errors(table, plan):
-            yield from self._files.read(
-                plan.schema, plan.leaves, plan.condition, figures, plan.processing
+        """Yield the rows of a plan in any order. figures: where it counts what that costs.
+
+        Raises:
+            As `run`.
+        """
+        figures = self._allowed(table, plan, limit, figures)
+        return self._first(limit, self._rows(table, plan, figures, in_order=False))
+
+    def _allowed(
+        self, table: OpenTable, plan: QueryPlan, limit: int | None, figures: ReadFigures | None
+    ) -> ReadFigures:
+        """Refuse what may not be read; return where reading is counted, and held to its cap."""
+        if limit is not None and (type(limit) is not int or limit < 0):
+            hint = "give a number of rows, 0 or more, or None for all"
+            raise InvalidError("not a limit", limit=limit, hint=hint)
+        if limit is None:
+            check_scan(
+                table.name,
+                plan.schema,
+                plan.leaves,
+                plan.condition,
+                bytes_max=plan.scan_bytes_max,
             )
+        return figures or ReadFigures(bytes_max=plan.scan_bytes_max)
+
+    def _rows(
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        figures: ReadFigures | None,
+        *,
+        in_order: bool = True,
+    ) -> Iterator[BatchT]:
+        read = self._files.read if in_order else self._files.scan
+        with self._explained_errors(table, plan):
+            yield from read(plan.schema, plan.leaves, plan.condition, figures, plan.processing)
 
     @contextmanager
     def _explained_errors(self, table: OpenTable, plan: QueryPlan) -> Iterator[None]:
@@ -235,46 +293,22 @@ def plan_query(
     Raises:
         TableMissingError: the table was dropped.
     """
-    state.require_table()
-    head = state.head()
-    boxes = (everything_of(schema),) if condition is None else condition.boxes
-    asked = _Asked(schema, boxes)
-    leaves, files = [], 0
-    reached = [
-        (leaf, key_range)
-        for leaf, key_range in reached_leaves(state, head.root, asked.keys)
-        if asked.may_be_in(key_range)
-    ]
-    for leaf, key_range in reached:
-        references = state.references(leaf)
-        files += len(references)
-        parts = tuple(
-            table.part(reference, key_range)
-            for reference, _ in references
-            if asked.may_be_in(reference.bounds.as_range().meets(key_range))
-        )
-        if parts:
-            leaves.append(parts)
-    return QueryPlan(head.number, schema, tuple(leaves), condition, len(reached), files)
+    boxes = (everything_of(schema),) if condition is None else condition.reached
+    asked = AskedKeys(schema, boxes)
+    leaves = leaves_of(state, asked)
+    return plan_of(table, asked, leaves, QueryPlan(state.head().number, schema, (), condition))
 
 
-class _Asked:
-    """What a query wants of keys: ranges of whole keys, and boxes where these hold more."""
-
-    def __init__(self, schema: Schema, boxes: Sequence[Box]) -> None:
-        spans = [span_of(schema.row_keys, box) for box in boxes]
-        self.keys = union([span for span, _ in spans])
-        self._fields = schema.row_keys
-        self._boxes = () if all(exact for _, exact in spans) else boxes
-
-    def may_be_in(self, key_range: KeyRange) -> bool:
-        """Whether keys that are wanted may lie in a region."""
-        if not overlaps_any(key_range, self.keys):
-            return False
-        if not self._boxes:
-            return True
-        around = box_around(self._fields, key_range)
-        return any(all(map(KeyRange.overlaps, box, around)) for box in self._boxes)
+def plan_of(
+    table: OpenTable, asked: AskedKeys, leaves: Sequence[LeafFiles], plan: QueryPlan
+) -> QueryPlan:
+    """Return a plan with those files of some leaves that may hold what is asked for."""
+    return msgspec.structs.replace(
+        plan,
+        leaves=parts_of(table, asked, leaves),
+        leaves_reached=len(leaves),
+        files_reached=sum(len(leaf.references) for leaf in leaves),
+    )
 
 
 def condition_of(
@@ -282,15 +316,28 @@ def condition_of(
     *,
     keys: Sequence[object] | None = None,
     ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
     where: object = None,
 ) -> Selection:
     """Return the condition that a user's keys, ranges, columns and predicate name. Rows in any of
-    the keys and ranges match, if the predicate keeps them.
+    the keys and ranges match, if the predicate keeps them; what it says of row keys narrows what
+    is read.
 
     Raises:
         InvalidError: an unknown field, a wrong type, reversed ends, too many ranges.
     """
+    everything = keys is None and ranges is None
+    boxes = (everything_of(schema),) if everything else _boxes(schema, keys, ranges)
+    names = None if columns is None else _columns(schema, columns)
+    test = None if where is None else row_test(where, schema)
+    return Selection(boxes, names, test, _reach(schema, boxes, test))
+
+
+def _boxes(
+    schema: Schema,
+    keys: Sequence[object] | None,
+    ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None,
+) -> tuple[Box, ...]:
     if isinstance(keys, (str, bytes, Mapping)):
         hint = "give a list of keys, for instance keys=[key]"
         raise InvalidError("keys are not a list", keys=type(keys).__name__, hint=hint)
@@ -305,19 +352,27 @@ def condition_of(
         raise InvalidError(
             "too many keys and ranges in one query", got=len(boxes), max=BOXES_MAX, hint=hint
         )
-    if keys is None and ranges is None:
-        boxes = [everything_of(schema)]
-    if columns is not None:
-        if not columns:
-            raise InvalidError(
-                "a query names at least one column", hint="leave columns out for all"
-            )
-        for name in columns:
-            schema.field(name)
-            if list(columns).count(name) > 1:
-                raise InvalidError("a column is asked for twice", field=name, hint="name it once")
-    test = None if where is None else row_test(where, schema)
-    return Selection(tuple(boxes), tuple(columns) if columns is not None else None, test)
+    return tuple(boxes)
+
+
+def _columns(schema: Schema, columns: Sequence[str] | str) -> tuple[str, ...]:
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names:
+        raise InvalidError("a query names at least one column", hint="leave columns out for all")
+    for name in names:
+        schema.field(name)
+        if names.count(name) > 1:
+            raise InvalidError("a column is asked for twice", field=name, hint="name it once")
+    return names
+
+
+def _reach(schema: Schema, boxes: Sequence[Box], test: RowTest | None) -> tuple[Box, ...] | None:
+    """Return boxes that hold the rows of `boxes` which a test keeps; None: it says nothing of
+    keys."""
+    if test is None or test.implied is None:
+        return None
+    kept = boxes_of(test.implied, schema)
+    return None if kept == (everything_of(schema),) else met_boxes(boxes, kept)
 
 
 def everything_of(schema: Schema) -> Box:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +34,8 @@ from lakebed.sorted_files.reading.part_reading import read_part, row_groups_want
 from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.reading.query_sources import QuerySources
 from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
+from lakebed.sorted_files.reading.scanning.beside_each_other import BesideEachOther
+from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
 from lakebed.sorted_files.reading.tails import Tails
 from lakebed.sorted_files.sorting.engines import PLAIN, engine_for, kernels_pay
 from lakebed.sorted_files.sorting.external_sort import ExternalSorter
@@ -174,21 +177,62 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one merge after the other, reading ahead."""
         request = row_request(schema, condition, processing)
+        reads = self._reads_together(request, merges)
+        with self._sources(reads, condition, figures or ReadFigures()) as sources:
+            yield from _merged(request, reads, sources)
+
+    def scan(
+        self,
+        schema: Schema,
+        merges: Sequence[Sequence[FilePart]],
+        condition: Selection | None = None,
+        figures: ReadFigures | None = None,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all merges in any order: without merging, where no rows become one."""
+        request = row_request(schema, condition, processing)
+        figures = figures or ReadFigures()
+        reads = self._reads_together(request, merges)
+        is_merged = request.work is not None and not request.work.keeps_rows
+        with self._sources(reads, condition, figures) as sources:
+            if is_merged or sources.has_looked_up:
+                yield from _merged(request, reads, sources)
+                return
+        scan = RowGroupScan(
+            self._objects,
+            self._tails,
+            request,
+            [read for some in reads for read in some],
+            bytes_max=self._memory_bytes // 8,
+            figures=figures,
+        )
+        threads = os.cpu_count() or 1
+        with closing(
+            BesideEachOther(scan, threads=threads, bytes_max=self._memory_bytes // 8)
+        ) as decoded:
+            yield from decoded.batches()
+
+    def _reads_together(
+        self, request: RowRequest, merges: Sequence[Sequence[FilePart]]
+    ) -> list[list[PartRead]]:
+        """Return what is read of each file, merge after merge."""
         is_iterated = request.work is not None and request.work.iterator is not None
-        together = list(read_together(merges, each=is_iterated))
-        reads = [self._reads(request, some) for some in together]
-        sources = QuerySources(
+        return [self._reads(request, some) for some in read_together(merges, each=is_iterated)]
+
+    def _sources(
+        self,
+        reads: Sequence[Sequence[PartRead]],
+        condition: Selection | None,
+        figures: ReadFigures,
+    ) -> QuerySources:
+        return QuerySources(
             self._objects,
             self._tails,
             reads,
             lookup=None if condition is None else self._lookup,
             bytes_max=self._memory_bytes // 8,
-            figures=figures or ReadFigures(),
+            figures=figures,
         )
-        with sources:
-            for inputs, some in zip(reads, together, strict=True):
-                merged = PLAIN.merge(sources.sources(inputs), schema.key_fields)
-                yield from map(own_memory, request.processed(merged, [one.part for one in some]))
 
     def _reads(self, request: RowRequest, together: Sequence[Together]) -> list[PartRead]:
         share = self._merge_memory.share_of([one.part for one in together])
@@ -257,3 +301,13 @@ class ParquetFiles:
     def head(self, batch: pa.RecordBatch, rows: int) -> pa.RecordBatch:
         """Return the first rows of a batch."""
         return own_memory(batch.slice(0, rows))
+
+
+def _merged(
+    request: RowRequest, reads: Sequence[Sequence[PartRead]], sources: QuerySources
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one merge after the other."""
+    for inputs in reads:
+        merged = PLAIN.merge(sources.sources(inputs), request.schema.key_fields)
+        processed = request.processed(merged, [read.part for read in inputs])
+        yield from map(own_memory, processed)

@@ -42,6 +42,19 @@ def test_processing_leaves_rows_out_and_makes_one_of_equal_keys(lake: Lake) -> N
     assert lake.rows(fewer) == [(None, "b")]
 
 
+def test_a_scan_makes_one_of_equal_keys_and_leaves_rows_out(lake: Lake) -> None:
+    one = [row("a", 1, 0, 1, "p"), row("a", 1, 0, 2), row("x", 1), row("b", 9)]
+    parts = [lake.part(one), lake.part([row("a", 1, 0, 8, "q")])]
+    sums = lake.files.scan(SCHEMA, [parts], processing=passing(SUMS, "query", 6))
+    assert sorted(lake.rows(sums)) == [row("a", 1, 0, 11, "q"), row("b", 9)]
+    young = Processing(filter=SUMS.filter, age_off=SUMS.age_off)
+    rows = lake.files.scan(SCHEMA, [parts], processing=passing(young, "query", 7))
+    assert lake.rows(rows) == [row("b", 9)]
+    only = Selection((box_of(SCHEMA, {}),), columns=("count",))
+    counts = lake.files.scan(SCHEMA, [parts], only, processing=passing(young, "query", 6))
+    assert sorted(lake.rows(counts)) == [(0,), (1,), (2,), (8,)]
+
+
 def test_of_equal_keys_the_latest_stays(lake: Lake) -> None:
     one = [row("a", 1, 0, 1, "old"), row("a", 1, 0, 5), row("b", 1, 0, 2, "p")]
     two = [row("a", 1, 0, 3, "new"), row("b", 1, 0, 2, "q")]

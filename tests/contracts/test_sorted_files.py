@@ -93,6 +93,11 @@ class Lake:
     def merged(self, parts: Sequence[FilePart], condition: Selection | None = None) -> list[Row]:
         return self.rows(self.files.merge(SCHEMA, parts, condition))
 
+    def scanned(
+        self, merges: Sequence[Sequence[FilePart]], condition: Selection | None = None
+    ) -> list[Row]:
+        return self.rows(self.files.scan(SCHEMA, merges, condition))
+
 
 @pytest.fixture(params=["tuples", "parquet"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
@@ -274,11 +279,31 @@ def test_writing_the_same_again_succeeds(lake: Lake) -> None:
     assert first == again
 
 
+def test_a_scan_gives_the_rows_of_all_merges(lake: Lake) -> None:
+    one, two = [row("a"), row("c"), row("c")], [row("b"), row("c"), row("e")]
+    below_c = [lake.part(one, below("c")), lake.part(two, below("c"))]
+    from_c = [msgspec.structs.replace(part, key_range=above("c")) for part in below_c]
+    assert sorted(lake.scanned([below_c, from_c])) == sorted(one + two)
+    assert sorted(lake.scanned([from_c])) == [row("c"), row("c"), row("c"), row("e")]
+    assert lake.scanned([]) == []
+
+
+def test_a_scan_takes_conditions(lake: Lake) -> None:
+    part = lake.part([row("a", 1, 0, 7), row("a", 2, 0, 8), row("b", 2, 0, 9)], below("b"))
+    boxes = (box_of(SCHEMA, {"day": Range(2, 3)}),)
+    assert lake.scanned([[part]], Selection(boxes)) == [row("a", 2, 0, 8)]
+    assert lake.scanned([[part]], Selection(boxes, ("count",))) == [(8,)]
+    everything = (box_of(SCHEMA, {}),)
+    assert sorted(lake.scanned([[part]], Selection(everything, ("count",)))) == [(7,), (8,)]
+
+
 def test_a_missing_file_is_missing_not_empty(lake: Lake) -> None:
     part = lake.part([row("a")])
     lake.objects.delete([part.path])
     with pytest.raises(ObjectMissingError):
         lake.merged([part])
+    with pytest.raises(ObjectMissingError):
+        lake.scanned([[lake.part([row("b")]), part]])
     with pytest.raises(ObjectMissingError):
         lake.over(lake.objects).sample(SCHEMA, part)
 
@@ -303,6 +328,8 @@ def test_a_changed_byte_is_corruption_not_other_rows(lake: Lake, place: int) -> 
     damaged(lake, part, flip)
     with pytest.raises(CorruptError):
         lake.merged([part])
+    with pytest.raises(CorruptError):
+        lake.scanned([[part]])
 
 
 def test_a_file_cut_short_is_corruption(lake: Lake) -> None:
@@ -366,3 +393,4 @@ def test_any_files_merge_to_all_their_rows_in_order(
     merged = lake.merged(parts)
     assert [order(r) for r in merged] == sorted(order(r) for r in wanted)
     assert sorted(merged, key=repr) == sorted(wanted, key=repr)
+    assert sorted(lake.scanned([parts]), key=repr) == sorted(wanted, key=repr)

@@ -57,8 +57,18 @@ def _tests(draw: st.DrawFn) -> str:
     name = draw(st.sampled_from(sorted(_DOMAINS)))
     shown = f'"{name}"' if name in ("or", "at") else name
     values = st.sampled_from(_DOMAINS[name]).map(_literal)
-    signs = ["=", "!=", "<>"] if name == "flag" else ["=", "!=", "<", "<=", ">", ">="]
-    match draw(st.sampled_from(["compare", "in", "null"])):
+    signs = ["=", "!=", "<>"] if name == "flag" else ["=", "==", "!=", "<", "<=", ">", ">="]
+    patterns = st.text(st.sampled_from("a\xe9%_'r!\\"), max_size=4).map(_literal)
+    kinds = ["compare", "in", "null", "between"] + ["like"] * (name in ("text", "or"))
+    match draw(st.sampled_from(kinds)):
+        case "between" if name != "flag":
+            sign = draw(st.sampled_from(["between", "NOT BETWEEN"]))
+            return f"{shown} {sign} {draw(values)} and {draw(values)}"
+        case "like":
+            sign = draw(st.sampled_from(["like", "NOT Like"]))
+            pattern = draw(patterns)
+            escapes = "!" in pattern and not pattern.replace("!!", "").endswith("!'")
+            return f"{shown} {sign} {pattern}{' escape ' + repr('!') if escapes else ''}"
         case "compare":
             return f"{shown} {draw(st.sampled_from(signs))} {draw(values)}"
         case "in":
@@ -115,7 +125,13 @@ def test_python_builds_the_same_as_text(rows: list[dict[str, Any]]) -> None:
     built = (field("small") >= 0) & ~(field("text") == "a") | field("day").is_in(
         [date(2013, 1, 1), 15_707]
     )
-    text = "small >= 0 and not text = 'a' or day in ('2013-01-01', '2013-01-02')"
+    built = built & field("real").between(-1, 2) | field("text").like("_%") & ~field(
+        "or"
+    ).starts_with("a'")
+    text = (
+        "(small >= 0 and not text = 'a' or day in ('2013-01-01', date '2013-01-02'))"
+        " and real between -1 and 2 or text like '_%' and \"or\" NOT LIKE 'a''%'"
+    )
     built, typed = (checked_predicate(p, SCHEMA) for p in (built, predicate_from_text(text)))
     batch = _batch(rows)
     assert kept(batch, built).equals(kept(batch, typed))

@@ -1,6 +1,7 @@
 """What others read from our files is what we read: files of one row group and of many, files from
 before and after a change of fields, merged ones, and joined ones."""
 
+import gc
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ import lakebed
 from lakebed.kernels.toolchain.presence import SWITCH
 from lakebed.parquet_bytes.footer import Footer
 from lakebed.parquet_bytes.page_index import pages_of
+from lakebed.query.datasets import TableDataset
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.merging import file_merge, stretches
@@ -258,3 +260,57 @@ def test_spark_reads_the_same_rows_and_sorts_them_alike(
     for name, (path, written, _) in asked.items():
         found = pq.read_table(written, partitioning=None)
         assert plain(found) == plain(pq.read_table(path, partitioning=None)), name
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TableDataset]:
+    """The rows of some files of a table in three leaves, as a data set."""
+    with lakebed.connect(tmp_path_factory.mktemp("dataset") / "lake") as lake:
+        table = lake.create_table("t", SCHEMA, split_points=["\ue000", "\U0001f600"])
+        for seed in range(3):
+            table.ingest(rows(SCHEMA, seed))
+        yield table.dataset()
+    gc.collect()  # Polars keeps a stream that it left, in a cycle of its own
+
+
+FEW = "bool, int8, int32, uint16, decimal, text, few, bytes, day"
+
+
+def test_duckdb_reads_a_data_set(dataset: TableDataset) -> None:
+    wanted = dataset.to_table()
+    with duckdb.connect(config={"threads": "2"}) as con:
+        con.execute("SET TimeZone = 'UTC'").fetchall()
+        found = con.sql("from dataset").to_arrow_table()
+        assert sorted(plain(found)) == sorted(plain(wanted))
+        asked = f"select {FEW} from dataset where i between 10 and 900 and few = 'red'"
+        con.register("wanted_rows", wanted)
+        again = con.sql(asked.replace("dataset", "wanted_rows")).to_arrow_table()
+        assert sorted(plain(con.sql(asked).to_arrow_table())) == sorted(plain(again))
+        assert con.sql("select count(*) from dataset").fetchall() == [(wanted.num_rows,)]
+
+
+def test_datafusion_reads_a_data_set(dataset: TableDataset) -> None:
+    wanted = dataset.to_table()
+    ctx = datafusion.SessionContext()
+    ctx.register_dataset("t", dataset)
+    asked = "select int32, text from t where i in (1, 8, 15, 22, 29, 36) or few = 'red'"
+    found = ctx.sql(asked).to_arrow_table()
+    rows_in = wanted.to_pylist()
+    expected = [
+        {"int32": row["int32"], "text": row["text"]}
+        for row in rows_in
+        if row["i"] in {1, 8, 15, 22, 29, 36} or row["few"] == "red"
+    ]
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected))
+    (count,) = ctx.sql("select count(*) n from t").to_arrow_table().to_pylist()
+    assert count == {"n": wanted.num_rows}
+
+
+def test_polars_reads_a_data_set(dataset: TableDataset) -> None:
+    wanted = dataset.to_table()
+    asked = pl.scan_pyarrow_dataset(dataset).filter(pl.col("i") < 500).select("int32", "text")
+    found = asked.collect().to_arrow()
+    rows_in = [row for row in wanted.to_pylist() if row["i"] < 500]
+    expected = [{"int32": row["int32"], "text": row["text"]} for row in rows_in]
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected))
+    assert asked.head(3).collect().height == 3

@@ -233,7 +233,12 @@ QUERIES: list[tuple[str, dict[str, Any], str]] = [
     ("a limit that is no number", {"limit": "3"}, "limit"),
     ("a test of an unknown field", {"where": lakebed.field("idd") == "a"}, "idd"),
     ("a test of the wrong type", {"where": lakebed.field("number") > "1"}, "number"),
-    ("a test as text", {"where": "number > 1"}, "str"),
+    ("text that is no test", {"where": "number > "}, "number > "),
+    ("text with a test of an unknown field", {"where": "idd like 'a%'"}, "idd"),
+    ("text with a pattern for a number", {"where": "number like '1%'"}, "number"),
+    ("a pattern that ends with its escape", {"where": "id like 'a!' escape '!'"}, "a!"),
+    ("a test that is a number", {"where": 5}, "int"),
+    ("an unknown column as text", {"columns": "idd"}, "idd"),
     ("an expression of an unknown field", {"where": pc.field("idd") == "a"}, "idd"),
 ]
 

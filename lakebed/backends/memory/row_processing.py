@@ -21,6 +21,7 @@ from lakebed.model.predicates.language import (
     In,
     IsNotNull,
     IsNull,
+    Like,
     Not,
     Or,
     Predicate,
@@ -92,6 +93,8 @@ class TupleWork:
             case In(name, values):
                 value = self._value(row, name)
                 return None if value is None else value in values
+            case Like():
+                raise AssertionError("a table's filter has no patterns")
             case IsNull(name):
                 return self._value(row, name) is None
             case IsNotNull(name):

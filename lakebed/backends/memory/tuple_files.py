@@ -216,6 +216,19 @@ class TupleFiles:
                 figures.asked(2 * len(parts), sum(part.file.size for part in parts))
             yield from self.merge(schema, parts, condition, processing)
 
+    def scan(
+        self,
+        schema: Schema,
+        merges: Sequence[Sequence[FilePart]],
+        condition: Selection | None = None,
+        figures: ReadFigures | None = None,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[Batch]:
+        """Yield the rows of `read`, the last first, as a scan promises no order."""
+        if processing is None or not processing.processing.merges_rows:
+            merges = [(part,) for parts in merges for part in parts]
+        yield from self.read(schema, list(reversed(merges)), condition, figures, processing)
+
     def iterated(self, schema: Schema, batches: Iterable[Batch], use: IteratorUse) -> NoReturn:
         """Refuse: iterators take Arrow batches."""
         raise InvalidError("an iterator takes Arrow batches", name=use.name)

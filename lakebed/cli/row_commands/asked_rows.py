@@ -33,7 +33,8 @@ def asked_rows(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--where",
             metavar="TEST",
-            help="Only rows where: \"fare >= 4 and vehicle in ('a1', 'b7')\".",
+            help="Only rows where: \"fare >= 4 and (vehicle in ('a1', 'b7') or note like 'ab%')\"."
+            " Tests of row keys spare reading, as --key and --range do.",
         ),
         click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]"),
         click.option(

@@ -50,6 +50,7 @@ class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
     columns: str | None
     where: str | None
     limit: int | None
+    scan_bytes_max: int | None
     format: Format | None
     output: Path | None
     count: bool
@@ -178,6 +179,7 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
     lakebed query flights --key carrier=UA,flight=1545 --columns time_hour,dest
     lakebed query flights --range carrier=AA..B6 --range flight=100..200
     lakebed query flights --where "distance > 1000 and carrier in ('UA', 'AA')"
+    lakebed query flights --where "carrier = 'UA' and dest like 'S%' and flight between 1 and 99"
     lakebed query flights --output flights.csv
     lakebed query flights --json --limit 5
     lakebed query flights --count --where "carrier = 'UA'"
@@ -187,6 +189,12 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
 @click.argument("table")
 @asked_rows
 @click.option("--limit", type=int, metavar="N", help="At most so many rows.")
+@click.option(
+    "--scan-bytes-max",
+    type=int,
+    metavar="BYTES",
+    help="Read at most so many bytes of files.  [default: the table's setting]",
+)
 @click.option(
     "--format",
     type=click.Choice(["table", "jsonl", "csv", "parquet"]),
@@ -212,7 +220,10 @@ def query(session: Session, given: QueryArguments) -> None:
     peek = chosen == "table" and limit is None and given.output is None
     with session.open() as lake:
         opened = lake.table(given.table)
-        asked = asked_of(opened.schema, given)
+        asked = {
+            **asked_of(opened.schema, given),
+            "scan_bytes_max": given.scan_bytes_max,
+        }
         if given.count:
             found = opened.count(**asked)
             session.give({"rows": found}, f"{found}")
@@ -224,14 +235,15 @@ def query(session: Session, given: QueryArguments) -> None:
             return
         rows = opened.query(**asked, limit=ROWS_SHOWN + 1 if peek else limit)
         if given.output is not None:
-            _write_to_file(session, rows, chosen, given.output)
+            write_to_file(session, rows, chosen, given.output)
         else:
-            _write_out(rows, chosen, peek=peek)
+            write_out(rows, chosen, peek=peek, silent=session.as_json)
 
 
-def _write_to_file(
+def write_to_file(
     session: Session, rows: pa.RecordBatchReader, format: Format, output: Path
 ) -> None:
+    """Write rows to a file, and say how many there were."""
     from lakebed.cli.row_commands.row_formats import write_file
 
     with ProgressLine(silent=session.as_json) as line:
@@ -242,13 +254,17 @@ def _write_to_file(
     session.give({"rows": written, "output": str(output)}, said)
 
 
-def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> None:
-    """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more."""
+def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool, silent: bool) -> None:
+    """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more. silent: say no
+    progress, as where rows themselves show it."""
     from lakebed.cli.row_commands.row_formats import write_rows
 
     out = sys.stdout.buffer
     if not peek:
-        written = write_rows(rows, format, out)
+        with ProgressLine(silent=silent or sys.stdout.isatty()) as line:
+            written = write_rows(
+                rows, format, out, on_progress=lambda rows: line.count("written", rows)
+            )
     else:
         held = rows.read_all()  # at most ROWS_SHOWN + 1 rows
         shown = held.slice(0, ROWS_SHOWN)
@@ -263,23 +279,33 @@ def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> Non
 
 def _format(session: Session, given: QueryArguments) -> Format:
     """Return as what rows are written. Raises: InvalidError for options that do not go together."""
+    others = given.format or given.output or given.columns or given.explain
+    if given.count and (others or given.limit is not None):
+        hint = "--count goes with --key, --range, --where and --json"
+        raise InvalidError("--count cannot be combined with output options", hint=hint)
+    return output_format(session, given.format, given.output, explain=given.explain)
+
+
+def output_format(
+    session: Session, format: Format | None, output: Path | None, *, explain: bool
+) -> Format:
+    """Return as what rows are written. explain: none are.
+
+    Raises:
+        InvalidError: options that do not go together, a place where no file can appear.
+    """
     from lakebed.cli.row_commands.row_formats import check_output, format_named
 
-    output = given.output
     if output is not None and scheme_of(output) is not None:
         hint = "write it to a file of this machine, then copy that"
         raise InvalidError("rows go to files of this machine", output=output, hint=hint)
     if output is not None:
         check_output(output)
-    if given.format == "parquet" and output is None:
+    if format == "parquet" and output is None:
         raise InvalidError("Parquet needs a file", hint="add --output FILE")
-    others = given.format or output or given.columns or given.explain or given.limit is not None
-    if given.count and others:
-        hint = "--count goes with --key, --range, --where and --json"
-        raise InvalidError("--count cannot be combined with output options", hint=hint)
-    if given.explain and (given.format is not None or output is not None):
+    if explain and (format is not None or output is not None):
         hint = "leave --format and --output out; --json is possible"
         raise InvalidError("--explain writes no rows", hint=hint)
-    if given.format is None and output is not None:
+    if format is None and output is not None:
         return format_named(output)
-    return given.format or ("jsonl" if session.as_json else "table")
+    return format or ("jsonl" if session.as_json else "table")

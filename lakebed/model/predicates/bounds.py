@@ -13,11 +13,13 @@ from lakebed.model.predicates.language import (
     In,
     IsNotNull,
     IsNull,
+    Like,
     Not,
     Or,
     Predicate,
 )
 from lakebed.model.predicates.literals import Literal
+from lakebed.model.predicates.patterns import pattern_of, text_above
 
 
 class FieldBounds(msgspec.Struct, frozen=True):
@@ -48,8 +50,9 @@ def _possible(predicate: Predicate, bounds: BoundsOf) -> tuple[bool, bool]:
         case Compare(name, comparison, value):
             return _compared(comparison, value, bounds(name))
         case In(name, values):
-            found = [_compared("=", value, bounds(name)) for value in values]
-            return any(true for true, _ in found), all(false for _, false in found)
+            return _listed(values, bounds(name))
+        case Like(name, pattern, escape):
+            return _liked(pattern, escape, bounds(name))
         case IsNull(name) | IsNotNull(name):
             null, not_null = bounds(name).may_be_null, bounds(name).may_have_values
             return (null, not_null) if isinstance(predicate, IsNull) else (not_null, null)
@@ -66,6 +69,32 @@ def _possible(predicate: Predicate, bounds: BoundsOf) -> tuple[bool, bool]:
 
 def _of_all(parts: Sequence[Predicate], bounds: BoundsOf) -> list[tuple[bool, bool]]:
     return [_possible(part, bounds) for part in parts]
+
+
+def _listed(
+    values: Sequence[Any],
+    bounds: FieldBounds,
+) -> tuple[bool, bool]:
+    least: Any = bounds.least
+    most: Any = bounds.most
+    if not bounds.may_have_values or least is None or most is None:
+        return bounds.may_have_values, bounds.may_have_values
+    if least == most:
+        found = [_compared("=", value, bounds) for value in values]
+        return any(true for true, _ in found), all(false for _, false in found)
+    return any(least <= value <= most for value in values), True
+
+
+def _liked(pattern: str, escape: str | None, bounds: FieldBounds) -> tuple[bool, bool]:
+    wanted = pattern_of(pattern, escape)
+    if wanted.rest == "nothing":
+        return _compared("=", wanted.prefix, bounds)
+    least, most, above = bounds.least, bounds.most, text_above(wanted.prefix)
+    if not bounds.may_have_values or not isinstance(least, str) or not isinstance(most, str):
+        return bounds.may_have_values, bounds.may_have_values
+    inside = most >= wanted.prefix and (above is None or least < above)
+    only = least >= wanted.prefix and (above is None or most < above)
+    return inside, not (only and wanted.rest == "anything")
 
 
 def _compared(

@@ -1,9 +1,8 @@
 """Predicates: a closed language of tests on the fields of a row. Nothing is ever evaluated.
 
 Three forms: Python (`field("fare") >= 4`), JSON (`{"test": "compare", "field": "fare", "is": ">=",
-"value": 4}`) and text (`fare >= 4`, in `predicate_text.py`). None of them knows a schema:
-`checked_predicate` holds a predicate against one, and turns its values into those that are
-compared.
+"value": 4}`) and text (`fare >= 4`, in `text.py`). None of them knows a schema: `checked_predicate`
+holds a predicate against one, and turns its values into those that are compared.
 
 Nulls are SQL's: a comparison with a null is neither true nor false, `and`, `or` and `not` go by
 three values, and a row is kept when the whole is true.
@@ -19,7 +18,8 @@ import msgspec
 
 from lakebed.errors import InvalidError
 from lakebed.model.predicates.literals import literal_of, literal_text
-from lakebed.model.schema import Schema
+from lakebed.model.predicates.patterns import ANY, literal_pattern, pattern_of
+from lakebed.model.schema import Field, Schema
 from lakebed.model.types import Primitive
 
 DEPTH_MAX = 32
@@ -63,6 +63,17 @@ class In(_Test, frozen=True, tag="in"):
     values: tuple[Any, ...]
 
 
+class Like(_Test, frozen=True, tag="like", omit_defaults=True):
+    """A text has a pattern of SQL.
+
+    escape: a character that makes the next one of the pattern stand for itself.
+    """
+
+    field: str
+    pattern: str
+    escape: str | None = None
+
+
 class IsNull(_Test, frozen=True, tag="null"):
     """A field has no value."""
 
@@ -93,7 +104,7 @@ class Not(_Test, frozen=True, tag="not"):
     part: Predicate
 
 
-Predicate = Compare | In | IsNull | IsNotNull | And | Or | Not
+Predicate = Compare | In | Like | IsNull | IsNotNull | And | Or | Not
 
 
 class FieldTests:
@@ -125,6 +136,22 @@ class FieldTests:
     def is_in(self, values: Iterable[object]) -> In:
         """Whether the value is one of these."""
         return In(self.name, tuple(values))
+
+    def between(self, least: object, most: object) -> And:
+        """Whether the value is one of these two, or lies between them."""
+        return And((Compare(self.name, ">=", least), Compare(self.name, "<=", most)))
+
+    def like(self, pattern: str, escape: str | None = None) -> Like:
+        """Whether a text has a pattern of SQL: `%` is any text, `_` one character. escape: makes
+        the next character of the pattern stand for itself."""
+        return Like(self.name, pattern, escape)
+
+    def starts_with(self, prefix: str) -> Like:
+        """Whether a text begins with another one."""
+        if not isinstance(prefix, str):
+            raise InvalidError("a prefix is text", field=self.name, got=type(prefix).__name__)
+        pattern, escape = literal_pattern(prefix)
+        return Like(self.name, pattern + ANY, escape)
 
     def is_null(self) -> IsNull:
         """Whether there is no value."""
@@ -171,6 +198,9 @@ def predicate_json(predicate: Predicate, schema: Schema) -> dict[str, Any]:
         case In(name, values):
             of = schema.field(name)
             return {"test": "in", "field": name, "values": [literal_text(of, v) for v in values]}
+        case Like(name, pattern, escape):
+            shown = {"test": "like", "field": name, "pattern": pattern}
+            return shown if escape is None else shown | {"escape": escape}
         case And(parts) | Or(parts):
             kind = "and" if isinstance(predicate, And) else "or"
             return {"test": kind, "parts": [predicate_json(part, schema) for part in parts]}
@@ -185,6 +215,17 @@ def predicate_json(predicate: Predicate, schema: Schema) -> dict[str, Any]:
 def fields_of(predicate: Predicate) -> frozenset[str]:
     """Return the names of the fields that are tested."""
     return frozenset(_fields(predicate))
+
+
+def tests_patterns(predicate: Predicate) -> bool:
+    """Whether some test is `like`, which older releases cannot read."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return any(map(tests_patterns, parts))
+        case Not(part):
+            return tests_patterns(part)
+        case _:
+            return isinstance(predicate, Like)
 
 
 def _fields(predicate: Predicate) -> Iterator[str]:
@@ -218,6 +259,9 @@ def _checked(predicate: object, schema: Schema, depth: int, left: list[int]) -> 
                 hint = f"give 1 to {VALUES_MAX} values"
                 raise InvalidError("not a list for `in`", field=name, got=len(values), hint=hint)
             return In(name, tuple(literal_of(found, value) for value in values))
+        case Like(name, pattern, escape):
+            _check_pattern(schema.field(name), pattern, escape)
+            return predicate
         case IsNull(name) | IsNotNull(name):
             schema.field(name)
             return predicate
@@ -230,3 +274,15 @@ def _checked(predicate: object, schema: Schema, depth: int, left: list[int]) -> 
         case _:
             hint = 'for instance lakebed.field("fare") >= 4'
             raise InvalidError("not a predicate", got=type(predicate).__name__, hint=hint)
+
+
+def _check_pattern(field: Field, pattern: object, escape: object) -> None:
+    if field.type != Primitive("string"):
+        hint = "only text has patterns: compare it with values, or use `between`"
+        raise InvalidError("not a field for `like`", field=field.name, type=field.type, hint=hint)
+    if not isinstance(pattern, str) or not isinstance(escape, str | None):
+        got = ascii(escape if isinstance(pattern, str) else pattern)[:80]
+        hint = "give text, in quotes: 'ab%'"
+        raise InvalidError("not a pattern", field=field.name, got=got, hint=hint)
+    literal_of(field, pattern)
+    pattern_of(pattern, escape)

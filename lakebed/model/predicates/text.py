@@ -1,8 +1,10 @@
-"""Predicates as text: `fare >= 4 and (note is null or vehicle in ('a1', 'b7'))`.
+"""Predicates as text, as in SQL: `fare >= 4 and (note is null or vehicle in ('a1', 'b7'))`.
 
 A field's name stands as it is, or in double quotes; text, dates, times and binary (hex digits)
-stand in single quotes; a quote inside of quotes is written twice. Words like `and` may be written
-in any case. `not` binds closer than `and`, `and` closer than `or`.
+stand in single quotes; a quote inside of quotes is written twice. `=` may be written `==`, `!=`
+`<>`; `fare between 4 and 9` includes both ends; `city like 'ab%'` has `%` for any text and `_` for
+one character, and no escape unless it is named: `like '100!%' escape '!'`. Words like `and` may be
+written in any case. `not` binds closer than `and`, `and` closer than `or`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from lakebed.model.predicates.language import (
     In,
     IsNotNull,
     IsNull,
+    Like,
     Not,
     Or,
     Predicate,
@@ -33,10 +36,15 @@ _TOKEN = re.compile(
     |(?P<text>'(?:[^']|'')*')
     |(?P<quoted>"(?:[^"]|"")+")
     |(?P<word>[^\W\d]\w*)
-    |(?P<sign><=|>=|!=|<>|=|<|>|\(|\)|,)
+    |(?P<sign><=|>=|!=|<>|==|=|<|>|\(|\)|,)
     )""",
     re.VERBOSE,
 )
+
+
+_SAME: dict[str, Comparison] = {"<>": "!=", "==": "="}
+_BEFORE_TEXT = ("date", "time", "timestamp")
+"""Words of SQL that may stand before a text: `date '2013-01-31'`."""
 
 
 class _Token(NamedTuple):
@@ -106,14 +114,27 @@ class _Reader:
             self._require("null")
             return IsNotNull(name) if negated else IsNull(name)
         negated = self._take("not")
-        if self._take("in"):
-            listed = In(name, self._list())
-            return Not(listed) if negated else listed
+        found = self._worded(name)
+        if found is not None:
+            return Not(found) if negated else found
         sign = self.next.text
         if negated or self.next.kind != "sign" or sign in "(),":
-            raise self.refused("expected =, !=, <, <=, >, >=, in or is")
+            raise self.refused("expected =, !=, <, <=, >, >=, in, between, like or is")
         self._at += 1
-        return Compare(name, cast("Comparison", "!=" if sign == "<>" else sign), self._literal())
+        return Compare(name, _SAME.get(sign) or cast("Comparison", sign), self._literal())
+
+    def _worded(self, name: str) -> Predicate | None:
+        """Return a test that begins with a word, and may follow `not`; None: it is another one."""
+        if self._take("in"):
+            return In(name, self._list())
+        if self._take("between"):
+            least = self._literal()
+            self._require("and")
+            return And((Compare(name, ">=", least), Compare(name, "<=", self._literal())))
+        if self._take("like"):
+            pattern = self._quoted()
+            return Like(name, pattern, self._quoted() if self._take("escape") else None)
+        return None
 
     def _list(self) -> tuple[object, ...]:
         self._require("(")
@@ -133,15 +154,25 @@ class _Reader:
         self._at += 1
         return token.text
 
+    def _quoted(self) -> str:
+        token = self.next
+        if token.kind != "text":
+            raise self.refused("expected text in single quotes")
+        self._at += 1
+        return token.text[1:-1].replace("''", "'")
+
     def _literal(self) -> object:
         token = self.next
         value: object
+        if token.kind == "word" and token.text.lower() in _BEFORE_TEXT:
+            self._at += 1
+            return self._quoted()
         if token.kind == "number":
             if len(token.text) > DIGITS_MAX:
                 raise self.refused(f"a number has at most {DIGITS_MAX} digits")
             value = float(token.text) if re.search(r"[.eE]", token.text) else int(token.text)
         elif token.kind == "text":
-            value = token.text[1:-1].replace("''", "'")
+            return self._quoted()
         elif token.kind == "word" and token.text.lower() in ("true", "false"):
             value = token.text.lower() == "true"
         else:

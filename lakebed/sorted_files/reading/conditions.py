@@ -19,12 +19,20 @@ from lakebed.sorted_files.reading.row_tests import RowTest
 
 
 class KeyBoxes:
-    """Boxes of key values, made ready once for all files of a request. fields: the row keys."""
+    """Boxes of key values, made ready once for all files of a request. fields: the row keys.
 
-    def __init__(self, fields: Sequence[Field], boxes: Sequence[Box]) -> None:
+    reach: others, which hold all keys that are wanted; None: `boxes` are those.
+    """
+
+    def __init__(
+        self, fields: Sequence[Field], boxes: Sequence[Box], reach: Sequence[Box] | None = None
+    ) -> None:
         spans = [span_of(fields, box) for box in boxes]
-        self._spans = union([span for span, _ in spans])
+        reached = spans if reach is None else [span_of(fields, box) for box in reach]
+        self._spans = union([span for span, _ in reached])
         self._ends = [span.max for span in self._spans if span.max is not None]
+        self.are_whole_keys = all(exact for _, exact in reached)
+        """Whether the ranges of whole keys hold nothing but what is reached."""
         self.tested: tuple[tuple[KeyRange, Box], ...] = ()
         """Boxes with the range of whole keys around each, where some hold fewer keys than that."""
         if not all(exact for _, exact in spans):
@@ -61,12 +69,16 @@ class RowFilter:
         self._test = test
         self.ranges: tuple[KeyRange, ...] = tuple(key_ranges)
         self._boxes: tuple[tuple[KeyRange, Box], ...] = ()
+        keys = {field.name for field in fields}
+        self._bounds_say_more = test is not None
         self.is_whole = True
         """Whether every key of the key ranges is wanted, whatever its columns hold."""
         if boxes is not None:
             self.ranges = union([met for key_range in key_ranges for met in boxes.meets(key_range)])
             self._boxes = boxes.tested
             self.is_whole = self.ranges == tuple(key_ranges)
+            if test is not None and boxes.are_whole_keys and test.fields <= keys:
+                self._bounds_say_more = False  # the ranges are all that it says of keys
         self._ends = [r.max for r in self.ranges if r.max is not None]
 
     def wants_all(self, first: bytes, last: bytes) -> bool:
@@ -90,8 +102,13 @@ class RowFilter:
 
     @property
     def asks_columns(self) -> bool:
-        """Whether more than the range of whole keys decides: `may_want_columns`."""
+        """Whether more than the range of whole keys decides."""
         return bool(self._boxes) or self._test is not None
+
+    @property
+    def asks_bounds(self) -> bool:
+        """Whether `may_want_columns` may rule out what the ranges of whole keys do not."""
+        return bool(self._boxes) or self._bounds_say_more
 
     def may_want_columns(self, bounds: BoundsOf) -> bool:
         """Whether some row of a group whose fields have these bounds may be wanted."""

@@ -131,16 +131,19 @@ def reads_expected(
         CorruptError: the columns contradict the file's.
     """
     match = matched(columns, tail.columns, path=part.path)
-    stored_columns, end = _stored_columns(tail.columns, match.names), part.file.tail_offset
-    chunks = (
-        (row_group, chunk_ranges(tail.metadata, row_group, stored_columns))
+    found = (
+        (row_group, reads_of_row_group(part, tail, row_group, match=match, share=share))
         for row_group in row_groups_wanted(tail, wanted, match)
     )
-    return [
-        (row_group, joined_spans(ranges, end))
-        for row_group, ranges in chunks
-        if _fits(ranges, share)
-    ]
+    return [(row_group, spans) for row_group, spans in found if spans is not None]
+
+
+def reads_of_row_group(
+    part: FilePart, tail: Tail, row_group: int, *, match: Match, share: Share
+) -> list[tuple[int, int]] | None:
+    """Return what is read of a file for one of its row groups; None: it is read piece by piece."""
+    ranges = chunk_ranges(tail.metadata, row_group, _stored_columns(tail.columns, match.names))
+    return joined_spans(ranges, part.file.tail_offset) if _fits(ranges, share) else None
 
 
 class _Guard:
@@ -181,7 +184,7 @@ def row_groups_wanted(
         for row_group, (first, last) in row_groups_met(tail, wanted).items()
         if (among is None or row_group in among)
         and (
-            not wanted.asks_columns
+            not wanted.asks_bounds
             or wanted.may_want_columns(RowGroupBounds(tail, row_group, match).of)
         )
     }

@@ -54,6 +54,8 @@ class QuerySources:
         self._without_tail = deque(merges)
         self._known_tails: set[int] = set()
         self._found: dict[int, list[pa.RecordBatch]] = {}
+        self.has_looked_up = False
+        """Whether the rows were found by pages, but for files that cannot be read so."""
         self._tails_bytes = TAILS_BYTES_FIRST
         self._ahead = ReadAhead(
             objects, self._expected(merges), bytes_max=bytes_max, figures=figures
@@ -102,6 +104,7 @@ class QuerySources:
         tails = self._tails.of_many(parts, self._figures)
         self._without_tail.clear()
         found = lookup.find(reads, tails, self._figures)
+        self.has_looked_up = found is not None
         for index, batches in (found or {}).items():
             self._found[id(reads[index])] = batches
             self._figures.row_groups += len(tails[index].notes.row_groups)

@@ -104,8 +104,7 @@ class ReadAhead:
         """Send requests for all pieces of a read. ahead: it is not waited for yet."""
         path, ranges = key
         pieces = [piece for start, end in ranges for piece in _pieces(start, end)]
-        self._figures.requests += len(pieces)
-        self._figures.bytes += _size(ranges)
+        self._figures.sent(len(pieces), _size(ranges))
         if not pieces:
             return []
         if len(pieces) == 1 and not ahead:  # a thread would only be waited for

@@ -82,11 +82,15 @@ def row_request(
         schema=schema,
         columns=columns,
         given=given,
-        key_boxes=None if condition is None else KeyBoxes(schema.row_keys, condition.boxes),
+        key_boxes=None if condition is None else _key_boxes(schema, condition),
         early=None if is_late else test,
         late=test if is_late else None,
         work=work,
     )
+
+
+def _key_boxes(schema: Schema, condition: Selection) -> KeyBoxes:
+    return KeyBoxes(schema.row_keys, condition.boxes, condition.reach)
 
 
 def _key_range_of(parts: Sequence[FilePart]) -> KeyRange:

@@ -9,12 +9,14 @@ import pyarrow.compute as pc
 from lakebed.errors import InvalidError
 from lakebed.model.predicates.bounds import BoundsOf, may_keep
 from lakebed.model.predicates.language import Predicate, checked_predicate, fields_of
+from lakebed.model.predicates.text import predicate_from_text
 from lakebed.model.schema import Schema
 from lakebed.processing.predicate_masks import kept
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
-from lakebed.sorted_files.reading.expression_bounds import expression_may_keep
+from lakebed.sorted_files.reading.expressions.bounds import expression_may_keep
+from lakebed.sorted_files.reading.expressions.implied import implied_by
 
-HINT = 'for instance lakebed.field("fare") >= 4, or pyarrow.compute.field("fare") >= 4'
+HINT = 'write "fare >= 4", lakebed.field("fare") >= 4, or pyarrow.compute.field("fare") >= 4'
 
 
 class PredicateTest(msgspec.Struct, frozen=True):
@@ -26,6 +28,11 @@ class PredicateTest(msgspec.Struct, frozen=True):
     def fields(self) -> frozenset[str]:
         """The fields that it looks at."""
         return fields_of(self.predicate)
+
+    @property
+    def implied(self) -> Predicate:
+        """What is true of every row that is kept."""
+        return self.predicate
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that are kept, in order."""
@@ -40,10 +47,12 @@ class ExpressionTest(msgspec.Struct, frozen=True):
     """An expression of Arrow.
 
     columns: those that it looks at, and perhaps others.
+    implied: what is true of every row that is kept, and perhaps of others; None: nothing is known.
     """
 
     expression: pc.Expression
     columns: pa.Schema
+    implied: Predicate | None
 
     @property
     def fields(self) -> frozenset[str]:
@@ -56,6 +65,8 @@ class ExpressionTest(msgspec.Struct, frozen=True):
 
     def may_keep(self, bounds: BoundsOf) -> bool:
         """Whether it may keep some row of a group with these bounds, as far as Arrow can tell."""
+        if self.implied is not None and not may_keep(self.implied, bounds):
+            return False
         return expression_may_keep(self.expression, self.columns, bounds)
 
 
@@ -63,13 +74,18 @@ RowTest = PredicateTest | ExpressionTest
 
 
 def row_test(where: object, schema: Schema) -> RowTest:
-    """Return the test that a user's predicate or expression stands for.
+    """Return the test that a user's predicate, its text, or an expression stands for.
 
     Raises:
-        InvalidError: an unknown field, a wrong type, something that is neither.
+        InvalidError: an unknown field, a wrong type, text that is no predicate, something else.
     """
     if isinstance(where, pc.Expression):
-        return ExpressionTest(where, _columns_of_expression(where, schema))
+        implied, is_all = implied_by(where, schema)
+        if implied is not None and is_all:
+            return PredicateTest(implied)
+        return ExpressionTest(where, _columns_of_expression(where, schema), implied)
+    if isinstance(where, str):
+        where = predicate_from_text(where)
     if isinstance(where, Predicate):
         return PredicateTest(checked_predicate(where, schema))
     raise InvalidError("not a predicate", got=type(where).__name__, hint=HINT)
@@ -78,10 +94,16 @@ def row_test(where: object, schema: Schema) -> RowTest:
 def _columns_of_expression(expression: pc.Expression, schema: Schema) -> pa.Schema:
     """Return columns from which it can be computed, all that it looks at and perhaps others: an
     expression does not tell them."""
-    text, columns = str(expression), arrow_schema(schema)
+    columns = arrow_schema(schema)
+    try:
+        text = str(expression)
+    except UnicodeDecodeError:  # of a literal that is binary
+        text = ""
     if "FieldPath(" in text:
         raise InvalidError("an expression names columns by position", hint="name the fields")
     _computed(expression, _no_rows(columns))
+    if not text:
+        return columns
     named = pa.schema([column for column in columns if column.name in text])
     try:
         _computed(expression, _no_rows(named))

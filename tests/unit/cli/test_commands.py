@@ -59,10 +59,48 @@ def test_rows_are_chosen_by_their_values(trips: Shell) -> None:
     assert ids("--where", "n is not null and id in ('b', 'c')") == ["b"]
     assert ids("--where", "id != 'a'", "--limit", "1") == ["b"]
     assert ids("--where", "id > 'a'", "--range", "id=..c") == ["b"]
+    assert ids("--where", "id between 'b' and 'c' and not n is null") == ["b"]
+    assert ids("--where", "id LIKE 'b%' or n == 1") == ["a", "b"]
+    assert ids("--where", "\"id\" not like '_' or n <> 1") == ["b"]
+    code, error = trips.refused("query", "trips", "--where", "id like b")
+    assert (code, error["facts"]["at"]) == (2, "b")
+    assert "single quotes" in error["hint"]
     code, error = trips.refused("query", "trips", "--where", "m > 2")
     assert (code, error["facts"]["field"]) == (2, "m")
     code, error = trips.refused("query", "trips", "--where", "__import__('os')")
     assert (code, error["message"]) == (2, "not a predicate")
+
+
+def test_a_test_of_the_key_reads_what_the_key_reads(trips: Shell) -> None:
+    def explained(*args: str) -> dict[str, object]:
+        trips.ok("query", "trips", *args, "--json")
+        told = json.loads(trips.ok("query", "trips", *args, "--explain", "--json"))
+        return {name: told[name] for name in ("rows", "files_matching", "pages_read", "bytes")}
+
+    assert explained("--where", "id = 'b'") == explained("--key", "b")
+    assert trips.ok("query", "trips", "--where", "id = 'b' and n = 2", "--count").strip() == "1"
+    nothing = explained("--where", "id = 'b' and id = 'c'")
+    assert nothing == dict.fromkeys(nothing, 0)
+
+
+def test_a_query_may_be_given_a_cap(trips: Shell) -> None:
+    code, error = trips.refused("query", "trips", "--scan-bytes-max", "10")
+    assert (code, error["code"], error["facts"]["scan_bytes_max"]) == (2, "query-too-large", "10")
+    code, error = trips.refused("query", "trips", "--scan-bytes-max", "-1")
+    assert (code, error["message"]) == (2, "not a cap")
+    trips.ok("table", "set", "trips", "scan_bytes_max=10")
+    code, error = trips.refused("query", "trips", "--count", "--where", "n = 1")
+    assert (code, error["code"]) == (2, "query-too-large")
+    assert trips.ok("query", "trips", "--count").strip() == "3"
+
+
+def test_a_range_of_a_sort_key_is_asked_for_by_a_test(shell: Shell) -> None:
+    shell.ok("table", "create", "t", "--row-key", "id:string", "--sort-key", "at:int64")
+    shell.ok("ingest", "t", shell.write("rows.parquet", {"id": ["a", "a"], "at": [1, 2]}))
+    code, error = shell.refused("query", "t", "--range", "at=2..")
+    assert code == 2
+    assert "--where" in error["hint"]
+    assert shell.ok("query", "t", "--where", "at >= 2", "--count").strip() == "1"
 
 
 def test_a_key_of_several_fields_is_given_in_order_or_by_name(shell: Shell) -> None:

@@ -22,6 +22,7 @@ from lakebed.model.predicates.language import (
     fields_of,
     predicate_json,
 )
+from lakebed.model.processing import Processing, checked_processing
 from lakebed.processing.predicate_masks import kept
 
 SCHEMA = schema_of(
@@ -56,6 +57,17 @@ SCHEMA = schema_of(
         ("fare in ()", "expected a number"),
         ("fare is 4", "expected `null`"),
         ("fare not = 4", "expected =, !="),
+        ("fare = = 4", "expected a number"),
+        ("fare between 4", "expected `and`"),
+        ("fare between 4 or 5", "expected `and`"),
+        ("fare not between 4 and", "expected a number"),
+        ("id like ab", "single quotes"),
+        ('id like "ab%"', "single quotes"),
+        ("id not like 4", "single quotes"),
+        ("id like 'ab%' escape !", "single quotes"),
+        ("id ilike 'ab%'", "expected =, !="),
+        ("id like 'a%' escape", "single quotes"),
+        ("day = date 2013", "single quotes"),
         ("null = 4", "expected the name of a field"),
         ("4 = 4", "expected the name of a field"),
         ("fare = 'open", "single quotes"),
@@ -99,6 +111,15 @@ def test_text_that_is_no_predicate(text: str, wanted: str) -> None:
         ("price = 'much'", "up to 2 digits"),
         ("tags = 'a'", "is null"),
         ("tags in ('a')", "is null"),
+        ("tags like 'a'", "only text has patterns"),
+        ("fare like '4%'", "only text has patterns"),
+        ("raw like 'ff%'", "only text has patterns"),
+        ("id like 'a!' escape '!'", "ends with its escape"),
+        ("id like 'a' escape '!!'", "give one character"),
+        ("id like 'a' escape ''", "give one character"),
+        (f"id like '{'a' * 1_001}'", "at most 1000 characters"),
+        ("fare between 'x' and 4", "give a number"),
+        ("fara between 3 and 4", "did you mean 'fare'"),
         (" or ".join(["fare = 4"] * TESTS_MAX), "use `in`"),
     ],
 )
@@ -118,6 +139,9 @@ def test_a_literal_that_does_not_fit(text: str, wanted: str) -> None:
         {"test": "compare", "field": "fare", "value": 4},
         {"test": "compare", "field": 4, "is": "=", "value": 4},
         {"test": "null", "field": "fare", "more": 1},
+        {"test": "like", "field": "id"},
+        {"test": "like", "field": "id", "pattern": 4},
+        {"test": "like", "field": "id", "pattern": "a", "escape": 4},
     ],
 )
 def test_json_that_is_no_predicate(value: object) -> None:
@@ -153,6 +177,9 @@ def test_json_that_is_far_too_deep() -> None:
         (field("id") == b"x", "give text"),
         (field("price") == Decimal("nan"), "up to 2 digits"),
         (And(()), "at least one test"),
+        (field("id").like(4), "give text"),  # type: ignore[arg-type]  # is the point
+        (field("id").like("a", 4), "give text"),  # type: ignore[arg-type]  # is the point
+        (field("id").like("\ud800%"), "lone surrogate"),
         ("fare > 4", "not a predicate"),
     ],
 )
@@ -167,6 +194,8 @@ def test_pythons_own_and_is_caught() -> None:
         (field("fare") >= 4) and (field("fare") <= 5)
     with pytest.raises(InvalidError, match="has a name"):
         field(4)  # type: ignore[arg-type]  # is the point
+    with pytest.raises(InvalidError, match="a prefix is text"):
+        field("id").starts_with(4)  # type: ignore[arg-type]  # is the point
 
 
 def test_names_that_are_no_words_are_quoted() -> None:
@@ -185,6 +214,9 @@ def test_names_that_are_no_words_are_quoted() -> None:
         ("price = 4.5", "4.5"),
         ("raw = 'FF00'", "ff00"),
         ("fare = -1e3", -1000.0),
+        ("fare == 4.0", 4.0),
+        ("day = date '2013-01-31'", "2013-01-31"),
+        ("at = TIMESTAMP '2013-01-31T05:00:00Z'", "2013-01-31T05:00:00Z"),
     ],
 )
 def test_json_has_values_as_people_write_them(text: str, value: object) -> None:
@@ -192,6 +224,63 @@ def test_json_has_values_as_people_write_them(text: str, value: object) -> None:
     as_json = json.loads(json.dumps(predicate_json(predicate, SCHEMA)))
     assert as_json["value"] == value
     assert checked_predicate(predicate_from_json(as_json), SCHEMA) == predicate
+
+
+@pytest.mark.parametrize("name", ["like", "between", "escape", "date", "time", "timestamp"])
+def test_words_of_tests_may_be_names_of_fields(name: str) -> None:
+    schema = schema_of(row_keys={name: "string"})
+    for text in (f"{name} like 'a%'", f"{name} between 'a' and 'b'", f"{name} = 'a'"):
+        assert fields_of(checked_predicate(predicate_from_text(text), schema)) == {name}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "escape", "matches"),
+    [
+        ("", None, [""]),
+        ("%", None, ["", "a", "ab", "a.b", "a\nb", "a%b", "\xe9b", "a\x00", "a\\b"]),
+        ("a%", None, ["a", "ab", "a.b", "a\nb", "a%b", "a\x00", "a\\b"]),
+        ("_", None, ["a"]),
+        ("_b", None, ["ab", "\xe9b"]),
+        ("a_b", None, ["a.b", "a\nb", "a%b", "a\\b"]),
+        ("a.b", None, ["a.b"]),
+        ("a\n_", None, ["a\nb"]),
+        ("a\x00", None, ["a\x00"]),
+        ("%\x00%", None, ["a\x00"]),
+        ("%%b", None, ["ab", "a.b", "a\nb", "a%b", "\xe9b", "a\\b"]),
+        ("%n%", None, []),
+        ("a\\%", None, ["a\\b"]),
+        ("a!%_", "!", ["a%b"]),
+        ("a\\%b", "\\", ["a%b"]),
+        ("aa%b", "a", ["ab", "a.b", "a\nb", "a%b", "a\\b"]),
+        ("a%%b", "%", ["a%b"]),
+    ],
+)
+def test_patterns_are_those_of_sql(pattern: str, escape: str | None, matches: list[str]) -> None:
+    schema = schema_of(row_keys={"n": "int64"}, values={"s": "string?"})
+    texts = ["", "a", "ab", "a.b", "a\nb", "a%b", "\xe9b", "a\x00", "a\\b"]
+    column = pa.array([*texts, None])
+    batch = pa.RecordBatch.from_pydict({"n": list(range(len(column))), "s": column})
+    like = checked_predicate(field("s").like(pattern, escape), schema)
+    assert kept(batch, like).column("s").to_pylist() == matches
+    unlike = checked_predicate(~field("s").like(pattern, escape), schema)
+    assert kept(batch, unlike).column("s").to_pylist() == [t for t in texts if t not in matches]
+
+
+@pytest.mark.parametrize("pattern", ["_" * 1_000, "%_" * 500, "a%" * 500, "%" * 1_000])
+def test_the_longest_patterns_are_understood(pattern: str) -> None:
+    schema = schema_of(row_keys={"s": "string"})
+    batch = pa.RecordBatch.from_pydict({"s": ["a" * 999, "\U0001f600" * 1_000, "a" * 1_000]})
+    found = kept(batch, checked_predicate(field("s").like(pattern), schema)).column("s")
+    assert "a" * 1_000 in found.to_pylist()
+
+
+def test_a_tables_filter_has_no_patterns() -> None:
+    for where in (field("id").like("a%"), ~field("id").like("a%") | field("fare").is_null()):
+        with pytest.raises(InvalidError, match="cannot use `like`") as raised:
+            checked_processing(Processing(filter=where), SCHEMA)
+        assert ">= 'ab' and < 'ac'" in str(raised.value)
+    allowed = Processing(filter=field("id").between("ab", "ac"))
+    assert checked_processing(allowed, SCHEMA) == allowed
 
 
 def test_nan_equals_nothing_and_a_float32_is_compared_as_one() -> None:

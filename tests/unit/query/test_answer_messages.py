@@ -16,7 +16,12 @@ from lakebed.backends.system import SystemClock
 from lakebed.bootstrap.functions.query_answers import answers_over
 from lakebed.bootstrap.local import open_local
 from lakebed.config.messages import QUERY
-from lakebed.errors import InvalidError, JobIdReusedError, TableMissingError
+from lakebed.errors import (
+    InvalidError,
+    JobIdReusedError,
+    QueryTooLargeError,
+    TableMissingError,
+)
 from lakebed.lake import Lake
 from lakebed.model.names import JobId, Micros, RequestDigest, TableId
 from lakebed.ports.job_queue import message_job
@@ -98,6 +103,8 @@ def story(tmp_path: Path) -> Iterator[AnswersStory]:
         {"keys": [{"id": "04", "day": 1}]},
         {"ranges": [{"id": {"min": "04", "max": "05"}, "day": {"min": "1970-01-02", "max": 2}}]},
         {"ranges": [{}], "where": "fare = 13"},
+        {"ranges": [{}], "where": "id like '_4' and day == date '1970-01-02'"},
+        {"ranges": [{}], "where": "id like '%4' and fare between 13 and 13"},
         {"ranges": [{}], "where": {"test": "compare", "field": "fare", "is": "=", "value": 13}},
         {"ranges": [{"id": {"min": "04", "max": "04", "max_inclusive": True}}], "where": "fare=13"},
     ],
@@ -106,6 +113,20 @@ def test_keys_ranges_and_tests_mean_what_the_library_means(
     story: AnswersStory, asked: dict[str, object]
 ) -> None:
     assert story.rows(**asked) == [{"id": "04", "day": "1970-01-02", "fare": 13.0, "raw": "AP8="}]
+
+
+def test_a_message_has_a_cap_of_its_own(story: AnswersStory) -> None:
+    assert len(story.rows(ranges=[{}], scan_bytes_max=1 << 20)) == 10 * DAYS
+    with pytest.raises(QueryTooLargeError):
+        story.rows(ranges=[{}], scan_bytes_max=100)
+    with pytest.raises(InvalidError, match="scan_bytes_max"):
+        story.rows(ranges=[{}], scan_bytes_max=-1)
+
+
+def test_a_pattern_may_be_json(story: AnswersStory) -> None:
+    like = {"test": "like", "field": "id", "pattern": "0!%", "escape": "!"}
+    assert story.rows(ranges=[{}], where=like) == []
+    assert len(story.rows(ranges=[{}], where=like | {"pattern": "%4"})) == DAYS
 
 
 def test_a_part_of_a_key_columns_and_a_limit(story: AnswersStory) -> None:

@@ -1,0 +1,31 @@
+"""A table that is asked in SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakebed.face.asked_in_sql import sql_of
+from lakebed.face.scanned_table import ScannedTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lakebed.sql.explain_sql import SqlExplanation
+    from lakebed.sql.sql_work import Parameters
+
+
+class SqlTable(ScannedTable):
+    """A table that is asked in SQL, where DuckDB is installed: the extra `sql`."""
+
+    def sql(self, text: str, parameters: Parameters = ()) -> pa.RecordBatchReader:
+        """Return the rows that a SELECT gives; `this` is the table: "select count(*) from this".
+        Everything else as in `Lake.sql`."""
+        return sql_of(self._app).run(text, parameters, this=self._opened)
+
+    def explain_sql(self, text: str, parameters: Parameters = ()) -> SqlExplanation:
+        """Run a SELECT, throw its rows away, and return the engine's plan with its times, and what
+        each scan of a table read. Takes what `sql` takes, and raises what it raises."""
+        sql = sql_of(self._app)
+        from lakebed.sql.explain_sql import explain_sql
+
+        return explain_sql(sql, text, parameters, this=self._opened)

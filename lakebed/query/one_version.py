@@ -1,0 +1,63 @@
+"""One version of a table, in which several queries are planned, whatever is committed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from lakebed.errors import CacheDamagedError
+from lakebed.model.names import TransactionNumber
+from lakebed.model.schema import Schema
+from lakebed.ports.sorted_files import Selection
+from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of
+from lakebed.query.run_query import QueryPlan, RunQuery, everything_of, plan_of
+from lakebed.statestore.open_table import OpenTable
+
+BatchT = TypeVar("BatchT")
+
+
+class OneVersion(Generic[BatchT]):
+    """The newest version when this was made. It holds what the state knows of all its files.
+
+    Raises:
+        TableMissingError: the table was dropped.
+    """
+
+    def __init__(self, query: RunQuery[BatchT], table: OpenTable) -> None:
+        self.query = query
+        self.table = table
+        try:
+            self._read()
+        except CacheDamagedError:  # what it read of the state, which is made anew (H37)
+            self._read()
+
+    def _read(self) -> None:
+        with self.table.head.reading() as state:
+            self.number: TransactionNumber = state.head().number
+            self.schema: Schema = state.schema()
+            self.scan_bytes_max = state.settings().scan_bytes_max
+            self._processing = self.table.processing(state, "query")
+            self._leaves = leaves_of(state, AskedKeys(self.schema, (everything_of(self.schema),)))
+
+    @property
+    def leaves(self) -> Sequence[LeafFiles]:
+        """All leaves, in key order."""
+        return self._leaves
+
+    def plan(self, condition: Selection, leaves: Sequence[LeafFiles]) -> QueryPlan:
+        """Return which files of some leaves answer a query."""
+        asked = AskedKeys(self.schema, condition.reached)
+        reached = [leaf for leaf in leaves if asked.may_be_in(leaf.key_range)]
+        bare = QueryPlan(
+            self.number,
+            self.schema,
+            (),
+            condition,
+            processing=self._processing,
+            scan_bytes_max=self.scan_bytes_max,
+        )
+        return plan_of(self.table, asked, reached, bare)
+
+    def narrows(self, condition: Selection | None) -> bool:
+        """Whether a condition leaves out keys."""
+        return condition is not None and condition.reached != (everything_of(self.schema),)

@@ -1,0 +1,1 @@
+"""What expressions of Arrow say: their trees, as predicates, and what bounds rule out."""

@@ -1,0 +1,1 @@
+"""Rows of many files in any order: row groups that are decoded beside each other."""

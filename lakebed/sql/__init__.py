@@ -1,0 +1,1 @@
+"""Questions in SQL about the tables of a lake, answered by DuckDB."""

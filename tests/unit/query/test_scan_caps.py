@@ -1,0 +1,118 @@
+"""Caps of what a query reads: told before it reads where that is known, and held while it does."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lakebed
+from lakebed.errors import InvalidError, QueryTooLargeError
+from lakebed.lake import Lake
+from lakebed.ports.sorted_files import ReadFigures
+from lakebed.table import Table
+
+SCHEMA = lakebed.schema_of(row_keys={"id": "string"}, values={"n": "int64", "note": "string"})
+POINTS = ["b", "c'", "d"]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    with lakebed.connect(tmp_path / "lake") as lake:
+        yield lake
+
+
+@pytest.fixture
+def table(lake: Lake) -> Table:
+    """Four leaves of one file each."""
+    table = lake.create_table(
+        "t", SCHEMA, split_points=POINTS, settings={"shared_file_rows_max": 0}
+    )
+    ids = [f"{letter}{n:05}" for letter in ("a", "b", "c'", "d") for n in range(2_000)]
+    table.ingest(pa.table({"id": ids, "n": list(range(8_000)), "note": [f"{i!r}" for i in ids]}))
+    return table
+
+
+@pytest.fixture
+def size(table: Table) -> int:
+    """Bytes of one of the four files, about."""
+    return table.explain().bytes // 4
+
+
+WAYS: list[Callable[..., object]] = [
+    lambda table, **asked: table.to_arrow(**asked),
+    lambda table, **asked: table.explain(**asked),
+]
+
+
+@pytest.mark.parametrize("ask", WAYS)
+def test_what_would_read_more_is_refused_before_it_reads(
+    table: Table, size: int, ask: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sent(*_: object) -> None:
+        raise AssertionError("something was read")
+
+    monkeypatch.setattr(ReadFigures, "sent", sent)
+    with pytest.raises(QueryTooLargeError) as raised:
+        ask(table, scan_bytes_max=2 * size + size // 2)
+    error = raised.value
+    assert (error.code(), error.facts["table"]) == ("query-too-large", "t")
+    assert isinstance(error.facts["bytes"], int)
+    assert error.facts["bytes"] > 3 * size
+    assert "where id < 'c''' it may" in str(error.hint)
+
+
+def test_the_range_that_is_named_helps(table: Table, size: int) -> None:
+    cap = 2 * size + size // 2
+    found = table.query(where="id < 'c'''", scan_bytes_max=cap).read_all()
+    assert found.num_rows == 4_000
+    assert table.query(scan_bytes_max=5 * size).read_all().num_rows == 8_000
+    with pytest.raises(QueryTooLargeError, match=r"row keys, for some"):
+        table.query(scan_bytes_max=size // 2)
+
+
+def test_a_key_a_limit_and_a_column_are_stopped_only_when_they_read_too_much(
+    table: Table, size: int
+) -> None:
+    few = 3 * size
+    assert table.to_arrow(keys=["a00007"], scan_bytes_max=few).num_rows == 1
+    assert table.to_arrow(limit=3, scan_bytes_max=5 * size).num_rows == 3
+    assert table.to_arrow(columns="n", scan_bytes_max=few).num_rows == 8_000
+    assert table.count(where="n < 5", scan_bytes_max=few) == 5
+    with pytest.raises(QueryTooLargeError, match="was stopped"):
+        table.to_arrow(columns="n", scan_bytes_max=1_000)
+    with pytest.raises(QueryTooLargeError, match="was stopped"):
+        table.count(where="n < 5", scan_bytes_max=1_000)
+    with pytest.raises(QueryTooLargeError, match="was stopped"):
+        table.query(limit=3, scan_bytes_max=1_000).read_all()
+
+
+def test_the_smaller_of_both_caps_counts(table: Table, size: int) -> None:
+    table.change_settings(scan_bytes_max=2 * size)
+    for asked in (None, 0, 9 * size):
+        with pytest.raises(QueryTooLargeError) as raised:
+            table.query(scan_bytes_max=asked)
+        assert raised.value.facts["scan_bytes_max"] == 2 * size
+    with pytest.raises(QueryTooLargeError) as raised:
+        table.query(scan_bytes_max=size)
+    assert raised.value.facts["scan_bytes_max"] == size
+    assert len(table) == table.count() == 8_000
+    table.change_settings(scan_bytes_max=0)
+    assert table.query().read_all().num_rows == 8_000
+
+
+@pytest.mark.parametrize("cap", [-1, 1.5, "many", True, 1 << 60])
+def test_what_is_no_cap_is_refused(table: Table, cap: Any) -> None:  # noqa: ANN401 - odd on purpose
+    for ask in (table.query, table.explain, table.count):
+        with pytest.raises(InvalidError, match="not a cap"):
+            ask(scan_bytes_max=cap)
+    with pytest.raises(InvalidError, match="scan_bytes_max"):
+        table.change_settings(scan_bytes_max=-1)
+
+
+def test_a_table_without_rows_has_nothing_to_read(lake: Lake) -> None:
+    empty = lake.create_table("e", SCHEMA, settings={"scan_bytes_max": 1})
+    assert empty.query().read_all().num_rows == 0
+    assert json.loads(json.dumps(empty.settings.scan_bytes_max)) == 1
