@@ -12,9 +12,14 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.figures import Figure, quick
+import msgspec
+import pyarrow.compute as pc
+
+import lakebed
+from benchmarks.figures import Figure, medians, quick
 from benchmarks.peers import lookup_peers
-from benchmarks.servers.served_tables import Served, made, served
+from benchmarks.servers.served_objects import ServedObjects
+from benchmarks.servers.served_tables import Served, made, objects_of, served
 from benchmarks.servers.slow_s3 import LATENCY_MS
 from benchmarks.shapes import SHAPES
 
@@ -23,6 +28,8 @@ ONE_FILE_ROWS = 14_000_000
 LOOKUPS, PEER_LOOKUPS, EXPLAINED, WARMING = 1_000, 30, 50, 400
 KIB_MAX = {"sys": 256, "wide": 448}
 OVER_LATENCY_MS_MAX = 6
+PREDICATE_LOOKUPS = 500
+PREDICATE_RATIO_MAX = 1.5
 COLD_PROCESSES = 5
 ABSENT = ("", "!", "zzzz", "~")
 """Below or above all UUIDs."""
@@ -45,6 +52,8 @@ def run(
         shape = SHAPES["sys" if name == "one_file" else name]
         count = rows or (ONE_FILE_ROWS if name == "one_file" else ROWS[name])
         folder = made(shape, count, files=1) if name == "one_file" else made(shape, count)
+        if name == "sys":
+            figures += _by_predicate(folder, lookups=min(lookups, PREDICATE_LOOKUPS))
         with served(folder) as table:
             figures += _figures(name, table, lookups * rounds, peer_lookups)
             if name == "sys":
@@ -85,6 +94,34 @@ def _figures(name: str, table: Served, lookups: int, peer_lookups: int) -> list[
         seconds = _of_peer(make(table), table, keys[:peer_lookups])
         figures.append(Figure(f"{prefix}.ratio_to_{peer}", 1000 * seconds / p50, ""))
     return figures
+
+
+def _by_predicate(folder: Path, *, lookups: int) -> list[Figure]:
+    """Time the same lookups by a predicate as by `keys`, in turn, from files on this machine: the
+    latency of a server would hide what a predicate costs."""
+    keys = msgspec.msgpack.decode((folder / "keys").read_bytes(), type=list[str])
+    field = SHAPES["sys"].schema.row_keys[0].name
+    objects = ServedObjects(objects_of(folder), None)
+    with lakebed.connect(folder / "directory", objects=objects) as lake:
+        table = lake.table("bench")
+
+        def once(**asked: object) -> float:
+            begun = time.perf_counter()
+            assert table.query(**asked).read_all().num_rows, f"nothing was found: {asked}"
+            return time.perf_counter() - begun
+
+        taken = [
+            [once(keys=[k]), once(where=f"{field} = '{k}'"), once(where=pc.field(field) == k)]
+            for k in _cycled(keys, lookups)
+        ]
+    by_key, by_text, by_expression = medians(taken)
+    return [
+        Figure("where.key.ratio_to_keys", by_text / by_key, "", PREDICATE_RATIO_MAX),
+        Figure(
+            "where.key.expression_ratio_to_keys", by_expression / by_key, "", PREDICATE_RATIO_MAX
+        ),
+        Figure("where.key.p50_ms", 1000 * by_text, "ms"),
+    ]
 
 
 def _found(table: Served, key: str) -> None:

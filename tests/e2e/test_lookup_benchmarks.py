@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import inputs, lookup, scan, where
+from benchmarks import inputs, lookup, scan
 from benchmarks.servers.served_objects import ServedObjects
 from benchmarks.servers.served_tables import FILES, made, objects_of, served
 from benchmarks.servers.slow_s3 import serving
@@ -65,18 +65,8 @@ def test_a_small_benchmark_of_lookups_gives_its_figures(name: str) -> None:
     assert figures[f"lookup.{name}.kib"].value >= 0
     for peer in ("datafusion", "polars", "pyarrow"):
         assert figures[f"{prefix}.ratio_to_{peer}"].value > 0
-    assert ("lookup.cold_process_ms" in figures) == (name == "sys")
-
-
-@pytest.mark.slow
-def test_a_small_benchmark_of_predicates_gives_its_figures() -> None:
-    figures = {f.name: f.value for f in where.run(ROWS, 1, lookups=3)}
-    assert set(figures) == {
-        "where.key.ratio_to_keys",
-        "where.key.expression_ratio_to_keys",
-        "where.key.p50_ms",
-    }
-    assert all(value > 0 for value in figures.values())
+    for of_sys in ("lookup.cold_process_ms", "where.key.ratio_to_keys"):
+        assert (of_sys in figures) == (name == "sys")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""From a predicate to boxes of row keys: every row that it may keep lies in one of them.
+"""Boxes of row keys that hold every row which a predicate may keep.
 
 The predicate is applied to rows all the same, so a box that is too large costs time, and one that
 is too small would lose rows. Row keys are never null, so what is not true of one is false.

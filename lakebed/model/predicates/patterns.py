@@ -19,7 +19,7 @@ _BELOW_SURROGATES, _ABOVE_SURROGATES = 0xD7FF, 0xE000
 _LAST = 0x10FFFF
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class LikePattern(msgspec.Struct, frozen=True):
     """What a pattern says.
 
     prefix: the text that every match begins with.
@@ -33,7 +33,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def pattern_of(text: str, escape: str | None) -> Pattern:
+def pattern_of(text: str, escape: str | None) -> LikePattern:
     """Return what the text of a pattern says. escape: a character that makes the next one stand for
     itself; None: there is none.
 
@@ -51,9 +51,9 @@ def pattern_of(text: str, escape: str | None) -> Pattern:
     end = wild[0] if wild else len(pieces)
     prefix = "".join(letter for letter, _ in pieces[:end])
     if not wild:
-        return Pattern(prefix, "nothing", _regex(pieces))
+        return LikePattern(prefix, "nothing", _regex(pieces))
     is_any = len(set(pieces[end:])) == 1 and pieces[end][0] == ANY
-    return Pattern(prefix, "anything" if is_any else "some", _regex(pieces))
+    return LikePattern(prefix, "anything" if is_any else "some", _regex(pieces))
 
 
 def literal_pattern(text: str) -> tuple[str, str | None]:

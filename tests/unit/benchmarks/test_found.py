@@ -12,6 +12,5 @@ def test_every_benchmark_is_found_where_spark_is_not_on_the_path() -> None:
         "lookup",
         "merge",
         "state",
-        "where",
     } <= names
     assert "figures" not in names

@@ -31,7 +31,13 @@ from lakebed.model.predicates.language import (
 from lakebed.model.predicates.patterns import literal_pattern
 from lakebed.model.schema import Field, Schema
 from lakebed.sorted_files.format.arrow_schema import arrow_type
-from lakebed.sorted_files.reading.expressions.trees import Call, FieldRef, Node, Value, tree_of
+from lakebed.sorted_files.reading.expressions.trees import (
+    Call,
+    FieldRef,
+    LiteralValue,
+    Node,
+    tree_of,
+)
 from lakebed.sorted_files.reading.expressions.values import (
     NotComparedError,
     keeps_values,
@@ -62,7 +68,7 @@ _MATCH, _SKIP, _EMIT_NULL, _INCONCLUSIVE = range(4)
 """What `is_in` makes of nulls: `null_matching_behavior`."""
 
 
-class Said(NamedTuple):
+class ImpliedRows(NamedTuple):
     """Rows of which something holds.
 
     rows: True: all, as far as is known. False: none.
@@ -73,7 +79,7 @@ class Said(NamedTuple):
     is_exact: bool
 
 
-_UNKNOWN = Said(rows=True, is_exact=False)
+_UNKNOWN = ImpliedRows(rows=True, is_exact=False)
 
 
 def implied_by(expression: pc.Expression, schema: Schema) -> tuple[Predicate | None, bool]:
@@ -98,18 +104,20 @@ class _Reader:
     def __init__(self, schema: Schema) -> None:
         self._fields = {field.name: field for field in schema.fields}
 
-    def said(self, node: Node, *, wanted: bool) -> Said:
+    def said(self, node: Node, *, wanted: bool) -> ImpliedRows:
         try:
             return self._said(node, wanted=wanted)
         except NotComparedError:
             return _UNKNOWN
 
-    def _said(self, node: Node, *, wanted: bool) -> Said:
+    def _said(self, node: Node, *, wanted: bool) -> ImpliedRows:
         match node:
-            case Value(array) if pa.types.is_boolean(array.type) or pa.types.is_null(array.type):
-                return Said(array[0].as_py() is wanted, is_exact=True)  # bounded: one value
+            case LiteralValue(array) if pa.types.is_boolean(array.type) or pa.types.is_null(
+                array.type
+            ):
+                return ImpliedRows(array[0].as_py() is wanted, is_exact=True)  # bounded: one value
             case FieldRef(name) if str(self._field(node).type) == "bool":
-                return Said(Compare(name, "=", wanted), is_exact=True)
+                return ImpliedRows(Compare(name, "=", wanted), is_exact=True)
             case Call("invert", (part,)):
                 return self.said(part, wanted=not wanted)
             case Call(function) if function in _JOINED:
@@ -130,7 +138,7 @@ class _Reader:
             case _:
                 return _UNKNOWN
 
-    def _compared(self, function: str, one: Node, other: Node, *, wanted: bool) -> Said:
+    def _compared(self, function: str, one: Node, other: Node, *, wanted: bool) -> ImpliedRows:
         plain, mirrored = _COMPARISONS[function]
         literal = _literal(other)
         if literal is not None:
@@ -140,7 +148,7 @@ class _Reader:
         else:
             return _UNKNOWN
         if not literal[0].is_valid:
-            return Said(rows=False, is_exact=True)
+            return ImpliedRows(rows=False, is_exact=True)
         if pa.types.is_boolean(literal.type) and comparison not in ("=", "!="):
             return _UNKNOWN
         (value,) = values_of(literal, field)
@@ -148,12 +156,12 @@ class _Reader:
 
     def _tested(
         self, function: str, field: Field, options: dict[str, Any], *, wanted: bool
-    ) -> Said:
+    ) -> ImpliedRows:
         is_float = pa.types.is_floating(arrow_type(field.type))
         nan_is_null = _option(options, "nan_is_null")
         if function == "is_valid" or (function == "is_null" and not (is_float and nan_is_null)):
             is_there = (function == "is_valid") is wanted
-            return Said((IsNotNull if is_there else IsNull)(field.name), is_exact=True)
+            return ImpliedRows((IsNotNull if is_there else IsNull)(field.name), is_exact=True)
         pattern, escape = _option(options, "pattern"), None
         if str(field.type) != "string" or _option(options, "ignore_case") or pattern is None:
             return _UNKNOWN
@@ -207,7 +215,7 @@ def _literal(node: Node) -> pa.Array | None:
     """Return the value of a literal, also of one that is cast, as an array of one; None: the node
     is none."""
     match node:
-        case Value(array):
+        case LiteralValue(array):
             return array
         case Call("cast", (inner,), options):
             given = _literal(inner)
@@ -219,7 +227,7 @@ def _literal(node: Node) -> pa.Array | None:
             return None
 
 
-def _listed(field: Field, options: dict[str, Any], *, wanted: bool) -> Said:
+def _listed(field: Field, options: dict[str, Any], *, wanted: bool) -> ImpliedRows:
     """Return where a value is one of some, or is not."""
     given, nulls = (
         _given(options, "value_set").flatten(),
@@ -230,16 +238,16 @@ def _listed(field: Field, options: dict[str, Any], *, wanted: bool) -> Said:
     values, has_null, name = values_of(given, field), given.null_count > 0, field.name
     if len(values) > VALUES_MAX:
         between = And((Compare(name, ">=", min(values)), Compare(name, "<=", max(values))))
-        null_too = Said(IsNull(name), is_exact=False)
-        return _any([Said(between, is_exact=False), null_too]) if wanted else _UNKNOWN
+        null_too = ImpliedRows(IsNull(name), is_exact=False)
+        return _any([ImpliedRows(between, is_exact=False), null_too]) if wanted else _UNKNOWN
     found = _of_test(In(name, tuple(values)), wanted=wanted)
     if not values:
-        found = Said(rows=False if wanted else IsNotNull(name), is_exact=True)
+        found = ImpliedRows(rows=False if wanted else IsNotNull(name), is_exact=True)
     if nulls == _INCONCLUSIVE and has_null and not wanted:
-        return Said(rows=False, is_exact=True)
+        return ImpliedRows(rows=False, is_exact=True)
     finds_null = nulls == _MATCH and has_null
     if nulls in (_MATCH, _SKIP) and finds_null is wanted:
-        return _any([found, Said(IsNull(name), is_exact=True)])
+        return _any([found, ImpliedRows(IsNull(name), is_exact=True)])
     return found
 
 
@@ -255,27 +263,27 @@ def _option(options: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - of any
     return None if found is None else found[0].as_py()  # bounded: one value
 
 
-def _of_test(test: Predicate, *, wanted: bool) -> Said:
-    return Said(test if wanted else Not(test), is_exact=True)
+def _of_test(test: Predicate, *, wanted: bool) -> ImpliedRows:
+    return ImpliedRows(test if wanted else Not(test), is_exact=True)
 
 
-def _all(found: Iterable[Said]) -> Said:
+def _all(found: Iterable[ImpliedRows]) -> ImpliedRows:
     """Return where all hold."""
     return _joined(found, And, neutral=True)
 
 
-def _any(found: Iterable[Said]) -> Said:
+def _any(found: Iterable[ImpliedRows]) -> ImpliedRows:
     """Return where any holds."""
     return _joined(found, Or, neutral=False)
 
 
-def _joined(found: Iterable[Said], kind: type[And | Or], *, neutral: bool) -> Said:
+def _joined(found: Iterable[ImpliedRows], kind: type[And | Or], *, neutral: bool) -> ImpliedRows:
     each = list(found)
     is_exact = all(one.is_exact for one in each)
     if any(one.rows is (not neutral) for one in each):
-        return Said(not neutral, is_exact)
+        return ImpliedRows(not neutral, is_exact)
     tests = [cast("Predicate", one.rows) for one in each if one.rows is not neutral]
     flat = [part for t in tests for part in (t.parts if isinstance(t, kind) else (t,))]
     if not flat:
-        return Said(neutral, is_exact)
-    return Said(flat[0] if len(flat) == 1 else kind(tuple(flat)), is_exact)
+        return ImpliedRows(neutral, is_exact)
+    return ImpliedRows(flat[0] if len(flat) == 1 else kind(tuple(flat)), is_exact)

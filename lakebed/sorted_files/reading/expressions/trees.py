@@ -26,14 +26,17 @@ class FieldRef(msgspec.Struct, frozen=True):
     name: str
 
 
-class Value(msgspec.Struct, frozen=True):
+class LiteralValue(msgspec.Struct, frozen=True):
     """A literal: an array of one value."""
 
     array: Any
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A function of others. options: arrays of one value by name; none: it has no options."""
+    """A function of others.
+
+    options: arrays of one value, by name.
+    """
 
     function: str
     arguments: tuple[Node, ...]
@@ -44,7 +47,7 @@ class Unknown(msgspec.Struct, frozen=True):
     """What is not understood, such as a member of a struct."""
 
 
-Node = FieldRef | Value | Call | Unknown
+Node = FieldRef | LiteralValue | Call | Unknown
 
 
 def tree_of(expression: pc.Expression) -> Node:
@@ -78,7 +81,7 @@ class _Reader:
                 case "field_ref":
                     here.arguments.append(FieldRef(text))
                 case "literal":
-                    here.arguments.append(Value(self._batch.column(int(text))))
+                    here.arguments.append(LiteralValue(self._batch.column(int(text))))
                 case "nested_field_ref":
                     self._at += int(text)
                     here.arguments.append(Unknown())

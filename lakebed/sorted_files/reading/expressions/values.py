@@ -60,9 +60,8 @@ def values_of(array: pa.Array, field: Field) -> list[Any]:
         same = given.cast(kind)
         if pa.types.is_temporal(kind):
             same = same.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
-        return [
-            literal_of(field, value) for value in same.to_pylist()
-        ]  # bounded: literals of one test
+        values = same.to_pylist()  # bounded: literals of one test
+        return [literal_of(field, value) for value in values]
     except (pa.ArrowException, InvalidError):
         raise NotComparedError from None
 

@@ -20,7 +20,13 @@ from lakebed.model.predicates.language import (
 from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.reading.expressions import trees
 from lakebed.sorted_files.reading.expressions.implied import implied_by
-from lakebed.sorted_files.reading.expressions.trees import Call, FieldRef, Unknown, Value, tree_of
+from lakebed.sorted_files.reading.expressions.trees import (
+    Call,
+    FieldRef,
+    LiteralValue,
+    Unknown,
+    tree_of,
+)
 from lakebed.sorted_files.reading.row_tests import ExpressionTest
 
 SCHEMA = schema_of(
@@ -135,7 +141,7 @@ def test_the_tree_is_that_of_the_expression() -> None:
         case Call(
             "and_kleene",
             (
-                Call("equal", (FieldRef("id"), Value(literal)), {}),
+                Call("equal", (FieldRef("id"), LiteralValue(literal)), {}),
                 Call("is_in", (FieldRef("n"),), options),
             ),
             {},
