@@ -157,7 +157,7 @@ PLAIN: list[tuple[object, Callable[[dict[str, Any]], bool]]] = [
 ]
 
 
-@pytest.mark.parametrize(("where", "keeps"), PLAIN, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(("where", "keeps"), PLAIN, ids=[str(where)[:60] for where, _ in PLAIN])
 def test_rows_are_those_of_a_plain_filter(
     table: Table, where: object, keeps: Callable[[dict[str, Any]], bool]
 ) -> None:
