@@ -112,10 +112,9 @@ class _Reader:
 
     def _said(self, node: Node, *, wanted: bool) -> ImpliedRows:
         match node:
-            case LiteralValue(array) if pa.types.is_boolean(array.type) or pa.types.is_null(
-                array.type
-            ):
-                return ImpliedRows(array[0].as_py() is wanted, is_exact=True)  # bounded: one value
+            case LiteralValue(array) if _is_truth(array.type):
+                truth = array[0].as_py()  # bounded: one value
+                return ImpliedRows(truth is wanted, is_exact=True)
             case FieldRef(name) if str(self._field(node).type) == "bool":
                 return ImpliedRows(Compare(name, "=", wanted), is_exact=True)
             case Call("invert", (part,)):
@@ -196,6 +195,10 @@ class _Reader:
         if found is None:
             raise NotComparedError
         return found
+
+
+def _is_truth(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(kind) or pa.types.is_null(kind))
 
 
 def _parts(node: Call) -> list[Node]:
