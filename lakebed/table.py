@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.face.read_table import ReadTable
+from lakebed.face.explored_table import ExploredTable
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Table(ReadTable):
+class Table(ExploredTable):
     """A table of a lake: rows sorted by key."""
 
     def __repr__(self) -> str:

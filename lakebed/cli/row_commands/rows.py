@@ -17,11 +17,12 @@ from lakebed.model.addresses import scheme_of
 from lakebed.model.predicates.text import predicate_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
     from lakebed.cli.row_commands.row_formats import Format
+    from lakebed.model.schema import Schema
     from lakebed.tasks.user_jobs import Ingested
 
 ROWS_SHOWN = 40
@@ -230,11 +231,7 @@ def query(session: Session, given: QueryArguments) -> None:
     peek = chosen == "table" and limit is None and given.output is None
     with session.open() as lake:
         opened = lake.table(given.table)
-        asked: dict[str, Any] = {
-            "keys": [key_from_text(opened.schema, key) for key in given.keys] or None,
-            "ranges": ranges_from_text(opened.schema, given.ranges) if given.ranges else None,
-            "where": predicate_from_text(given.where) if given.where is not None else None,
-        }
+        asked = chosen_rows(opened.schema, given.keys, given.ranges, given.where)
         if given.count:
             found = opened.count(**asked)
             session.give({"rows": found}, f"{found}")
@@ -248,7 +245,18 @@ def query(session: Session, given: QueryArguments) -> None:
         if given.output is not None:
             _write_to_file(session, rows, chosen, given.output)
         else:
-            _write_out(rows, chosen, peek=peek)
+            write_out(rows, chosen, peek=peek)
+
+
+def chosen_rows(
+    schema: Schema, keys: Sequence[str], ranges: Sequence[str], where: str | None
+) -> dict[str, Any]:
+    """Return which rows options name, as `Table.query` takes it. Raises: InvalidError."""
+    return {
+        "keys": [key_from_text(schema, key) for key in keys] or None,
+        "ranges": ranges_from_text(schema, ranges) if ranges else None,
+        "where": predicate_from_text(where) if where is not None else None,
+    }
 
 
 def _write_to_file(
@@ -264,7 +272,7 @@ def _write_to_file(
     session.give({"rows": written, "output": str(output)}, said)
 
 
-def _write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool) -> None:
+def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool = False) -> None:
     """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more."""
     from lakebed.cli.row_commands.row_formats import write_rows
 
