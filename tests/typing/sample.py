@@ -25,9 +25,9 @@ def fill(path: str, rows: pa.Table) -> int:
             processing=lakebed.Processing(age_off=lakebed.AgeOff("at", seconds=86_400)),
         )
         done = table.ingest(rows, job="first", zone="UTC")
-        work = lake.run(on_progress=lambda line: print(line.strip()))
-        print(done.rows, done.repeated, work)
-        return len(table)
+        lines: list[str] = []
+        lake.run(on_progress=lambda line: lines.append(line.strip()))
+        return done.rows + len(lines) + len(table)
 
 
 def ask(path: str) -> dict[str, int]:
