@@ -34,13 +34,15 @@ Work = Callable[[ProcessingPass, Sequence[Row]], list[Row]]
 
 def by_arrow(given: ProcessingPass, rows: Sequence[Row]) -> list[Row]:
     work = RowWork(SCHEMA, given)
-    batches = [work.selected(to_arrow(SCHEMA, [row])) for row in sorted(rows)]
+    batches = [
+        work.selected(to_arrow(SCHEMA, [row])) for row in sorted(rows, key=lambda row: row[0])
+    ]
     return to_rows([batch for batch in work.merged(batches) if len(batch)])  # type: ignore[return-value]
 
 
 def by_tuples(given: ProcessingPass, rows: Sequence[Row]) -> list[Row]:
     work, layout = TupleWork(SCHEMA, given), RowLayout(SCHEMA)
-    keyed = [(layout.key(row), row) for row in work.selected(sorted(rows))]
+    keyed = [(layout.key(row), row) for row in work.selected(sorted(rows, key=lambda row: row[0]))]
     return [row for _, row in work.merged(keyed)]  # type: ignore[misc]
 
 
