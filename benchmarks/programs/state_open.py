@@ -56,10 +56,10 @@ def main(root: Path) -> None:
 def count_ms(head: TableHead, root: Path) -> float:
     """Return how long it takes to count all rows, as `Table.count` does, in the median."""
     from lakebed.model.names import TableName  # noqa: PLC0415 - what is loaded here is not measured
-    from lakebed.query.count_rows import CountRows  # noqa: PLC0415
-    from lakebed.query.run_query import RunQuery  # noqa: PLC0415
-    from lakebed.sorted_files.parquet_files import ParquetFiles  # noqa: PLC0415
-    from lakebed.statestore.open_table import OpenTable  # noqa: PLC0415
+    from lakebed.query.count_rows import CountRows  # noqa: PLC0415 - the same
+    from lakebed.query.run_query import RunQuery  # noqa: PLC0415 - the same
+    from lakebed.sorted_files.parquet_files import ParquetFiles  # noqa: PLC0415 - the same
+    from lakebed.statestore.open_table import OpenTable  # noqa: PLC0415 - the same
 
     table = OpenTable(id_=TableId("t"), name=TableName("t"), head=head, rng=random.Random(8))
     objects = LocalObjectStore(root / "objects", SystemClock())

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed import AgeOff, Processing
 from lakebed.backends.faulty import Fault, Faults, FaultyObjectStore
 from lakebed.backends.memory import MemoryObjectStore, TupleFiles, VirtualClock
 from lakebed.errors import (
@@ -25,8 +24,7 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FilePart
 from lakebed.model.keys import encode_key
-from lakebed.model.names import FileName, Micros
-from lakebed.model.processing import ProcessingPass
+from lakebed.model.names import FileName
 from lakebed.model.ranges import EVERYTHING, KeyRange, Range, box_of
 from lakebed.model.schema import schema_of
 from lakebed.ports.object_store import ObjectStore
@@ -146,47 +144,6 @@ def test_files_are_merged_into_a_file(lake: Lake) -> None:
     merged = FilePart(written.file, "files/merged", EVERYTHING, 5)
     assert lake.merged([merged]) == sorted(one + two[:2], key=order)
     assert lake.files.measure(SCHEMA, merged, [EVERYTHING]) == (key_range,)
-
-
-DAY = 86_400
-BY_COUNT = Processing(
-    age_off=AgeOff("count", 10 * DAY, "s"), aggregate={"count": "max", "note": "max"}
-)
-"""Groups age by a field that is merged: seconds since 1970."""
-
-
-def seen(name: str, day: int, note: str = "") -> Row:
-    return row(name, count=day * DAY, note=note)
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_groups_leave_only_where_all_rows_of_their_keys_are(lake: Lake, whole: bool) -> None:
-    parts = [
-        lake.part([seen("a", 5, "x"), seen("b", 35)]),
-        lake.part([seen("a", 9), seen("b", 42, "y"), seen("c", 1)]),
-        lake.part([seen("a", 30, "z"), seen("c", 0)]),
-    ]
-    merged = [seen("a", 9, "x"), seen("a", 30, "z"), seen("b", 35), seen("b", 42, "y")]
-    wanted = [*merged, seen("c", 1)] if not whole else [merged[1], merged[3]]
-    given_ = ProcessingPass(BY_COUNT, Micros(50 * DAY * 1_000_000), "compaction", whole)
-    found = lake.rows(lake.files.merge(SCHEMA, parts, processing=given_))
-    assert sorted(found, key=repr) == sorted(wanted, key=repr)
-    written = lake.files.merge_into_file(
-        SCHEMA,
-        parts,
-        name=FileName(bytes(15) + b"g"),
-        path="files/groups",
-        key_range=EVERYTHING,
-        processing=given_,
-    )
-    assert written is not None
-    part = FilePart(written.file, "files/groups", EVERYTHING, len(wanted))
-    assert lake.merged([part]) == found
-    for day, shown in ((45, [seen("b", 42, "y")]), (52, [seen("b", 42, "y")]), (53, [])):
-        asked = ProcessingPass(BY_COUNT, Micros(day * DAY * 1_000_000), "query")
-        for stored in (parts, [part]):
-            batches = lake.files.read(SCHEMA, [stored], processing=asked)
-            assert lake.rows(batches) == shown
 
 
 def test_merging_nothing_into_a_file_gives_no_file(lake: Lake) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from lakebed import AgeOff, Processing, schema_of
+from lakebed.model.names import Micros
 from lakebed.model.processing import age_off_limit, checked_processing
 from lakebed.model.schema import Schema
 from tests.properties.processings import DAY, Row
@@ -29,7 +30,7 @@ class Aging(NamedTuple):
 
     def limit(self, at: int) -> int:
         assert self.processing.age_off is not None
-        return age_off_limit(self.processing.age_off, self.schema, at)  # type: ignore[arg-type]
+        return age_off_limit(self.processing.age_off, self.schema, Micros(at))
 
     def expected(self, rows: Sequence[Row], at: int) -> list[Row]:
         """Return what a query gives, of rows that were taken in."""
@@ -60,7 +61,7 @@ def agings(draw: st.DrawFn) -> Aging:
     if draw(st.booleans()):
         keys = {"row_keys": {"id": "string"}, "sort_keys": {"part": "int32"}}
     values = {"seen": seen, "n": "int64", "rows": "int64", "name": "string?"}
-    schema = schema_of(**keys, values=values)  # type: ignore[arg-type]
+    schema = schema_of(**keys, values=values)  # type: ignore[arg-type]  # of types
     unit: Any = "s" if seen.startswith("int") else None
     units = {"date32": 1, "int64": DAY, "int32": DAY}.get(seen, DAY * 1_000_000)
     processing = Processing(

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import Coroutine, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -140,7 +141,7 @@ def test_no_more_calls_run_than_there_are_threads() -> None:
                 running.remove(number)
             return number
 
-        tasks = [asyncio.create_task(calls.run(lambda n=n: call(n))) for n in range(6)]  # type: ignore[misc]
+        tasks = [asyncio.create_task(calls.run(partial(call, n))) for n in range(6)]
         for _ in range(2):
             assert await asyncio.to_thread(begun.acquire, timeout=60)
         tasks[5].cancel()

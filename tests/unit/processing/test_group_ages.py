@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from lakebed.errors import FormatGateError, InvalidError, NewerFormatError
 from lakebed.lake import Lake
 from lakebed.model.formats import Formats
 from lakebed.model.group_ages import group_ages
-from lakebed.model.names import Micros
+from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.processing import ProcessingPass, Stage
 from lakebed.processing.row_work import RowWork
 from lakebed.statestore.log_entries import codec
@@ -32,23 +33,23 @@ Row = tuple[str, int, int]
 Work = Callable[[ProcessingPass, Sequence[Row]], list[Row]]
 
 
-def by_arrow(given: ProcessingPass, rows: Sequence[Row]) -> list[Row]:
+def by_arrow(given: ProcessingPass, rows: Sequence[Row]) -> list[Any]:
     work = RowWork(SCHEMA, given)
     batches = [
         work.selected(to_arrow(SCHEMA, [row])) for row in sorted(rows, key=lambda row: row[0])
     ]
-    return to_rows([batch for batch in work.merged(batches) if len(batch)])  # type: ignore[return-value]
+    return to_rows([batch for batch in work.merged(batches) if len(batch)])
 
 
-def by_tuples(given: ProcessingPass, rows: Sequence[Row]) -> list[Row]:
+def by_tuples(given: ProcessingPass, rows: Sequence[Row]) -> list[Any]:
     work, layout = TupleWork(SCHEMA, given), RowLayout(SCHEMA)
     keyed = [(layout.key(row), row) for row in work.selected(sorted(rows, key=lambda row: row[0]))]
-    return [row for _, row in work.merged(keyed)]  # type: ignore[misc]
+    return [row for _, row in work.merged(keyed)]
 
 
 @pytest.fixture(params=[by_arrow, by_tuples])
 def work(request: pytest.FixtureRequest) -> Work:
-    return request.param  # type: ignore[no-any-return]
+    return request.param  # type: ignore[no-any-return]  # one of two
 
 
 def on(day: int, stage: Stage, *, whole: bool = False) -> ProcessingPass:
@@ -183,10 +184,11 @@ def test_older_releases_and_lakes_are_not_given_it(
 ) -> None:
     with Lake(open_local(tmp_path / "lake", clock=clock)) as lake:
         table = lake.create_table("t", SCHEMA, processing=PROCESSING)
-        ((_, body),) = lake._app.logs.open(table._opened.id).read_after(0)  # type: ignore[arg-type]
+        start = TransactionNumber(0)
+        ((_, body),) = lake._app.logs.open(table._opened.id).read_after(start)
         assert body[0] == 6
         older = lake.create_table("u", SCHEMA, processing=Processing(age_off=PROCESSING.age_off))
-        ((_, body_of_older),) = lake._app.logs.open(older._opened.id).read_after(0)  # type: ignore[arg-type]
+        ((_, body_of_older),) = lake._app.logs.open(older._opened.id).read_after(start)
         assert body_of_older[0] < 6
         monkeypatch.setattr(codec, "ENTRY_FORMAT", 5)
         with pytest.raises(NewerFormatError):
