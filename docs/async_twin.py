@@ -24,7 +24,7 @@ FACE_NAMES = {face.__name__ for face in FACES}
 PLAIN = {"name"}
 """Properties that are known without looking at the lake."""
 STREAMS = {"pa.RecordBatchReader": "Batches"}
-"""What is given instead of what a method returns; of other iterators it is `Items`."""
+"""What is given instead of what a method returns; of other iterators it is `AsyncItems`."""
 HEAD = '"""{first}\n\nMade by `make docs` from `{source}`; change it there.\n"""\n'
 
 
@@ -44,7 +44,7 @@ def twin(source: str) -> str:
     code = "\n\n".join(body)
     names = {n.id for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Name)}
     imports, for_types = imports_of(tree, source, names)
-    own = [name for name in ("Batches", "Items") if name in names]
+    own = [name for name in ("Batches", "AsyncItems") if name in names]
     imports += [f"from {ROOM}.batches import {name}" for name in own]
     calls = [name for name in ("Calls", "Later", "Stop", "Twin", "THREADS") if name in names]
     imports += [f"from {ROOM}.calls import {name}" for name in calls]
@@ -151,7 +151,7 @@ def method_of(node: ast.FunctionDef, returns: str, owner: str) -> str:
 
 def stream_of(returns: str) -> str:
     """Return what is given instead of an iterator."""
-    return STREAMS.get(returns) or "Items" + returns.removeprefix("Iterator")
+    return STREAMS.get(returns) or "AsyncItems" + returns.removeprefix("Iterator")
 
 
 def connecting(node: ast.FunctionDef) -> str:

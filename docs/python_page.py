@@ -59,7 +59,7 @@ def python_page(made: str) -> str:
         fields = [f"{name}: {type_}" for name, type_ in options_of(options).items()]
         lines += [f"## {options.__name__}", "", "```py", *fields, "```", "", *prose(options), ""]
     lines += ["## lakebed.aio", "", *async_prose(), ""]
-    for other in [*classes, *ANSWERS, aio.Batches, aio.Items]:
+    for other in [*classes, *ANSWERS, aio.Batches, aio.AsyncItems]:
         lines += [f"## {other.__name__}", "", *prose(other), ""]
     return "\n".join(lines).rstrip() + "\n"
 

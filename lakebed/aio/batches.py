@@ -18,7 +18,7 @@ from lakebed.errors import InvalidError
 T = TypeVar("T")
 SourceT = TypeVar("SourceT", bound=Iterator[Any])
 AHEAD = 2
-"""Items that are read and not yet taken, with the one that is being read."""
+"""AsyncItems that are read and not yet taken, with the one that is being read."""
 _END = object()
 
 
@@ -118,7 +118,7 @@ class _Reading(Generic[T]):
         self._fetch()
 
 
-class Items(Generic[T]):
+class AsyncItems(Generic[T]):
     """An async iterator over what a call yields. Nothing is read before the first item is asked
     for; it may be closed, and is when it is dropped or its task is cancelled while it waits."""
 
@@ -153,7 +153,7 @@ class Items(Generic[T]):
             self._reading.end()
 
 
-class Batches(Items[pa.RecordBatch]):
+class Batches(AsyncItems[pa.RecordBatch]):
     """The rows of a query, as Arrow batches."""
 
     async def schema(self) -> pa.Schema:

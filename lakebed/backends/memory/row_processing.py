@@ -70,14 +70,16 @@ class TupleWork:
         for key, pairs in groupby(keyed, key=operator.itemgetter(0)):
             rows = [row for _, row in pairs]
             if processing.aggregate is not None and self._ages is not None:
-                rows = self._groups(rows, processing.aggregate, self._ages)
+                rows = self._aged_groups(rows, processing.aggregate, self._ages)
             elif processing.aggregate is not None:
                 rows = [self._aggregated(rows, processing.aggregate)]
             elif processing.latest is not None:
                 rows = self._latest(rows, processing.latest)
             yield from ((key, row) for row in rows)
 
-    def _groups(self, rows: list[Row], aggregate: Mapping[str, str], ages: GroupAges) -> list[Row]:
+    def _aged_groups(
+        self, rows: list[Row], aggregate: Mapping[str, str], ages: GroupAges
+    ) -> list[Row]:
         """Return what becomes of the rows of a key, where groups age."""
         index = self._indices[ages.field]
         steps: dict[int, list[Row]] = {}
@@ -85,18 +87,18 @@ class TupleWork:
             steps.setdefault(row[index] // ages.step, []).append(row)
         if not ages.is_query and not ages.is_whole:
             return [self._aggregated(steps[step], aggregate) for step in sorted(steps)]
-        groups: list[list[Row]] = []
+        aged_groups: list[list[Row]] = []
         before: int | None = None
         for step in sorted(steps):
             is_apart = not ages.is_query and step > ages.last
             if before is None or step > before + 1 or is_apart:
-                groups.append([])
-            groups[-1] += steps[step]
+                aged_groups.append([])
+            aged_groups[-1] += steps[step]
             before = step
         if ages.is_query:
-            shown = [g for g in groups if max(row[index] for row in g) >= ages.limit]
+            shown = [g for g in aged_groups if max(row[index] for row in g) >= ages.limit]
             return [self._aggregated([row for g in shown for row in g], aggregate)] if shown else []
-        merged = [self._aggregated(group, aggregate) for group in groups]
+        merged = [self._aggregated(aged_group, aggregate) for aged_group in aged_groups]
         return [row for row in merged if row[index] // ages.step >= ages.oldest]
 
     def _is_kept(self, row: Row) -> bool:

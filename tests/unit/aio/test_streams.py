@@ -1,4 +1,4 @@
-"""Items are read in threads, two ahead, and a read ends when nobody waits for it any more."""
+"""AsyncItems are read in threads, two ahead, and a read ends when nobody waits for it any more."""
 
 import asyncio
 import gc
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from lakebed.aio.batches import Items
+from lakebed.aio.batches import AsyncItems
 from lakebed.aio.calls import Calls, Stop
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ async def wait_for(event: threading.Event) -> None:
 def test_two_are_in_hand_and_no_more() -> None:
     async def story() -> None:
         calls, numbers = Calls(1), Numbers()
-        items = Items(calls, numbers.items)
+        items = AsyncItems(calls, numbers.items)
         await calls.run(lambda: None)
         assert numbers.read == 0, "nothing is read before it is asked for"
         for taken in range(5):
@@ -67,7 +67,7 @@ def test_two_are_in_hand_and_no_more() -> None:
 def test_cancelling_who_waits_ends_the_read() -> None:
     async def story() -> None:
         calls, numbers = Calls(2), Numbers(gate=2)
-        items = Items(calls, numbers.items)
+        items = AsyncItems(calls, numbers.items)
 
         async def take_all() -> None:
             async for _ in items:
@@ -92,7 +92,7 @@ def test_cancelling_who_waits_ends_the_read() -> None:
 def test_who_stops_early_ends_the_read(how: str) -> None:
     async def story() -> None:
         calls, numbers = Calls(2), Numbers()
-        items = Items(calls, numbers.items)
+        items = AsyncItems(calls, numbers.items)
         if how == "with":
             async with items:
                 assert await anext(items) == 0
@@ -114,7 +114,7 @@ def test_who_stops_early_ends_the_read(how: str) -> None:
 def test_what_came_before_a_failure_is_given() -> None:
     async def story() -> None:
         numbers = Numbers(3, fails=True)
-        items = Items(Calls(2), numbers.items)
+        items = AsyncItems(Calls(2), numbers.items)
         assert [await anext(items) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(ValueError, match="it failed"):
             await anext(items)
