@@ -15,8 +15,8 @@ takes `should_stop` stops when its task is cancelled; any other one that has beg
 end, and what it commits stays.
 """
 
-from lakebed.aio.batches import Batches, AsyncItems
+from lakebed.aio.batches import AsyncItems, Batches
 from lakebed.aio.lake import Lake, connect
 from lakebed.aio.table import Table
 
-__all__ = ["Batches", "AsyncItems", "Lake", "Table", "connect"]
+__all__ = ["AsyncItems", "Batches", "Lake", "Table", "connect"]
