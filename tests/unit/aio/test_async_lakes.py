@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 import pytest

@@ -140,10 +140,10 @@ def test_rows_that_are_merged_are_drawn_as_they_are_read(lake: Lake) -> None:
 def test_what_is_no_sample_is_refused(lake: Lake, wrong: object) -> None:
     table = lake.create_table("t", SCHEMA)
     with pytest.raises(InvalidError, match="not a number of rows"):
-        table.sample(wrong)  # type: ignore[arg-type]  # wrong
+        table.sample(wrong)  # type: ignore[arg-type]  # it is refused
     if wrong is not None:
         with pytest.raises(InvalidError, match="not a seed"):
-            table.sample(1, seed=wrong)  # type: ignore[arg-type]  # wrong
+            table.sample(1, seed=wrong)  # type: ignore[arg-type]  # it is refused
 
 
 def test_a_version_that_was_collected_is_told(lake: Lake) -> None:
