@@ -114,7 +114,7 @@ def test_what_is_wrong_is_raised_where_it_is_awaited(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", [0, -1, 257, 1.5, True, None])
 def test_what_is_no_number_of_threads_is_refused(tmp_path: Path, threads: object) -> None:
     with pytest.raises(InvalidError, match="not a number of threads"):
-        run(lakebed.aio.connect(tmp_path / "lake", threads=threads))  # type: ignore[arg-type]  # wrong
+        run(lakebed.aio.connect(tmp_path / "lake", threads=cast("int", threads)))
     assert not (tmp_path / "lake").exists()
 
 
