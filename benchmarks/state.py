@@ -77,6 +77,7 @@ def _million(root: Path) -> list[Figure]:
     return [
         Figure("state.open_seconds", median["open_seconds"], "s", 1),
         Figure("state.partition_ms", median["partition_ms"], "ms", 1),
+        Figure("count.million_files_ms", median["count_ms"], "ms", 20),
         Figure("state.peak_mib", median["peak_mib"], "MiB", 400),
         Figure("state.bytes_per_file", size / FILES, "bytes", 200),
         Figure("state.snapshot_bytes_per_file", facts.size / FILES, "bytes"),

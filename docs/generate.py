@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
 
 from benchmarks.figure_pages.page import figure_pages, latest
+from docs.async_twin import twins
 from docs.cost_page import cost_page, measured_file
 from docs.feed_page import feed_page
 from docs.packaged_pages import PACKAGED, packaged_pages, types_page
@@ -64,6 +66,7 @@ def pages() -> dict[str, str]:
 MADE_AMONG_OTHERS: dict[str, Callable[[], str]] = {
     "lakebed/costs/measured.toml": lambda: measured_file({f.name: f.value for f in latest()}),
     "docs/operate/cost.md": lambda: cost_page(MADE.format(source="docs/cost_page.py")),
+    **{path: partial(str, text) for path, text in twins().items()},
 }
 """Files in folders whose other files are written by hand: their paths, and what makes their text.
 They are written in this order: the page of costs reads the measures."""

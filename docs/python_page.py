@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator
 from types import FunctionType
 
 import lakebed
+from lakebed import aio
 from lakebed.feed import FeedDefinitions
 from lakebed.feeds.apply_definitions import PlannedChange
 from lakebed.feeds.lifecycle import FeedStanding
@@ -17,6 +18,7 @@ from lakebed.lake import Lake
 from lakebed.landing.find_record import RecordInTable
 from lakebed.landing.push.waiting_segments import WaitingSegments
 from lakebed.query.explanation import QueryExplanation
+from lakebed.query.table_files import TableFile
 from lakebed.table import Table
 from lakebed.tables.change_table import TableHistory
 from lakebed.tasks.user_jobs import Ingested
@@ -31,6 +33,7 @@ ANSWERS = (
     PlannedChange,
     QueryExplanation,
     RecordInTable,
+    TableFile,
     TableHistory,
     WaitingSegments,
 )
@@ -55,9 +58,19 @@ def python_page(made: str) -> str:
     for options in OPTIONS:
         fields = [f"{name}: {type_}" for name, type_ in options_of(options).items()]
         lines += [f"## {options.__name__}", "", "```py", *fields, "```", "", *prose(options), ""]
-    for other in [*classes, *ANSWERS]:
+    lines += ["## lakebed.aio", "", *async_prose(), ""]
+    for other in [*classes, *ANSWERS, aio.Batches, aio.AsyncItems]:
         lines += [f"## {other.__name__}", "", *prose(other), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def async_prose() -> list[str]:
+    """Return what is said of the async twin: the example of its docstring as code."""
+    lines: list[str] = []
+    for paragraph in inspect.cleandoc(aio.__doc__ or "").split("\n\n"):
+        is_code = paragraph.startswith(("import ", "async "))
+        lines += ["```py", paragraph, "```", ""] if is_code else [paragraph, ""]
+    return lines
 
 
 def options_of(options: type) -> dict[str, str]:

@@ -23,6 +23,7 @@ from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
 
 if TYPE_CHECKING:
+    from lakebed import aio
     from lakebed.bootstrap.feeds.receivers import FeedReceiver
     from lakebed.feed import FeedDefinitions, Feeds
     from lakebed.ingest.split_points import split_points_from
@@ -42,6 +43,7 @@ __all__ = [
     "Range",
     "Schema",
     "Table",
+    "aio",
     "connect",
     "field",
     "predicate_from_json",
@@ -60,6 +62,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds
     """Import what needs pyarrow when it is first asked for: much of Lakebed runs without."""
     import importlib
 
+    if name == "aio":
+        return importlib.import_module("lakebed.aio")
     if name in ("Lake", "connect"):
         return getattr(importlib.import_module("lakebed.lake"), name)
     if name == "FeedReceiver":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,19 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 def location_of(objects: ObjectStore) -> str:
     """Return what a lake remembers of its object store: an address, where it has one."""
     return str(getattr(objects, "location", GIVEN))
+
+
+def urls_of(objects: ObjectStore) -> Callable[[str], str]:
+    """Return what tells of an object's path where other programs read it.
+
+    Raises:
+        InvalidError: only the program that opened the lake knows its store.
+    """
+    url_of: Callable[[str], str] | None = getattr(objects, "url_of", None)
+    if url_of is None:
+        hint = "open the lake with its objects in a directory or in S3"
+        raise InvalidError("the lake's objects have no address", objects=GIVEN, hint=hint)
+    return url_of
 
 
 def objects_at(location: str, *, clock: Clock, rng: random.Random) -> S3ObjectStore:

@@ -32,6 +32,7 @@ from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
 from lakebed.cli.row_commands.exports import export
+from lakebed.cli.row_commands.looks import count, files, head, sample
 from lakebed.cli.row_commands.rows import ingest, query
 from lakebed.cli.row_commands.sql import sql
 from lakebed.cli.states import state
@@ -80,6 +81,8 @@ for _command in (
 ):
     feed.add_command(_command)
 for _command in (table, ingest, feed, policy, bulk_import, query, sql, run, commit, compact):
+    program.add_command(_command)
+for _command in (count, head, sample, files):
     program.add_command(_command)
 for _command in (status, fsck, doctor, state, explain, backup, restore, export):
     program.add_command(_command)

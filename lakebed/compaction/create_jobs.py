@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lakebed.compaction.dead_letters import OUTDATED
 from lakebed.compaction.last_parts import due_last_parts
-from lakebed.compaction.plan import plan_compactions
+from lakebed.compaction.plan import FAN_IN_MAX, plan_compactions
 from lakebed.compaction.rejected_jobs import has_changed, is_freed
 from lakebed.compaction.run_job import GiveUpCompactionJob
 from lakebed.config.settings import TableSettings
@@ -21,6 +21,7 @@ from lakebed.model.names import (
     TransactionNumber,
     base_of,
 )
+from lakebed.model.processing import Processing
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueue, Message
@@ -185,12 +186,13 @@ def _settled(state: TableState, now: Micros, *, everything: bool) -> Transaction
     rows of theirs may have aged off. 0: there are none.
 
     A file is rewritten at the earliest a quarter of the span after it was begun, so a row is
-    rewritten four times in its life for it, however many rows have expired.
+    rewritten four times in its life for it, however many rows have expired. Where groups age, it is
+    merged with all files of its leaf, once in a span.
     """
     processing = None if state.head().dropped else state.processing()
     if processing is None or processing.age_off is None:
         return TransactionNumber(0)
-    seconds = _settled_seconds(processing.age_off.seconds)
+    seconds = _settled_seconds(processing)
     if everything:
         seconds = SETTLED_SECONDS_MIN_ASKED
     return state.number_older_than(Micros(now - seconds * MICROS_PER_SECOND))
@@ -206,6 +208,7 @@ def _plans(
     """Return what to claim, the leaves with most files first, within the limits on jobs."""
     settled = _settled(state, now, everything=everything)
     due_parts = {} if everything else due_last_parts(state, now)
+    together = _age_together(state)
     room = settings.table_jobs_max - len(state.jobs())
     plans: list[Plan] = []
     for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
@@ -218,8 +221,12 @@ def _plans(
         running = len({job for _, job in references if job is not None})
         free = [r for r, job in references if job is None]
         file_groups = plan_compactions(free, settings, everything=everything)
+        old = [r.file.name for r in free if base_of(r.file.name) <= settled]
+        if together and old and not running and len(free) <= FAN_IN_MAX:
+            plans.append((leaf.partition, tuple(r.file.name for r in free)))
+            continue
         grouped = {name for file_group in file_groups for name in file_group}
-        alone = [r.file.name for r in free if base_of(r.file.name) <= settled]
+        alone = [] if together else old
         if everything:
             alone += [r.file.name for r in last_parts(state, free)]
         file_groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
@@ -228,6 +235,12 @@ def _plans(
         allowed = len(file_groups) if everything else max(0, settings.leaf_jobs_max - running)
         plans += [(leaf.partition, file_group) for file_group in file_groups[:allowed]]
     return plans[:room]
+
+
+def _age_together(state: TableState) -> bool:
+    """Whether rows leave only where all rows of their key are merged."""
+    processing = None if state.head().dropped else state.processing()
+    return processing is not None and processing.ages_groups
 
 
 def _file_groups(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
@@ -252,9 +265,10 @@ def look_again(table: OpenTable) -> Micros | None:
         waits = [state.settings().redispatch_seconds] if state.jobs() else []
         processing = state.processing()
     if processing is not None and processing.age_off is not None:
-        waits.append(_settled_seconds(processing.age_off.seconds))
+        waits.append(_settled_seconds(processing))
     return Micros(table.head.log_time() + min(waits) * MICROS_PER_SECOND) if waits else None
 
 
-def _settled_seconds(age_off_seconds: int) -> int:
-    return max(SETTLED_SECONDS_MIN, age_off_seconds // 4)
+def _settled_seconds(processing: Processing) -> int:
+    seconds = 0 if processing.age_off is None else processing.age_off.seconds
+    return max(SETTLED_SECONDS_MIN, seconds if processing.ages_groups else seconds // 4)

@@ -26,7 +26,7 @@ from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, file_name, run_name
 from lakebed.model.paths import file_path
 from lakebed.model.processing import ProcessingPass
-from lakebed.model.ranges import KeyRange
+from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
@@ -35,8 +35,8 @@ from lakebed.ports.sorted_files import FileWritten, SortedFiles
 from lakebed.statestore.log_entries.file_changes import ReleaseClaim, ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
-from lakebed.statestore.table_state.placing import own_key_range
-from lakebed.statestore.table_state.state import CompactionJob
+from lakebed.statestore.table_state.placing import own_key_range, reached_leaves
+from lakebed.statestore.table_state.state import CompactionJob, TableState
 from lakebed.tasks.job_reports import JobReports
 
 BatchT = TypeVar("BatchT")
@@ -241,15 +241,25 @@ def _taken(table: OpenTable, job: JobId) -> _Taken | None:
         held = state.job(job)
         if held is None:
             return None
+        processing = table.processing(state, "compaction")
+        if processing is not None and processing.processing.ages_groups:
+            processing = msgspec.structs.replace(processing, whole=_has_all(state, held))
         return _Taken(
             job=held,
             start=start_of(state),
             schema=state.schema(),
             inputs=_inputs(table, state.claimed(job), own_key_range(state, held.partition)),
-            processing=table.processing(state, "compaction"),
+            processing=processing,
             value_statistics=state.settings().value_statistics,
             basis=basis_of(state, held),
         )
+
+
+def _has_all(state: TableState, job: CompactionJob) -> bool:
+    """Whether a job has all files that lie in its partition: then it has all rows of each key.
+    Files that come later are newer by their rows."""
+    leaves = reached_leaves(state, job.partition, (EVERYTHING,))
+    return all(holder == job.id for leaf, _ in leaves for _, holder in state.references(leaf))
 
 
 def _inputs(

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lakebed.face.sql_table import SqlTable
+from lakebed.face.explored_table import ExploredTable
 from lakebed.model.predicates.language import Predicate
 
 if TYPE_CHECKING:
     from lakebed.exports.export_table import Exported
 
 
-class ExportedTable(SqlTable):
+class ExportedTable(ExploredTable):
     """A table whose rows are exported."""
 
     def export(

@@ -94,6 +94,11 @@ class Processing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not (self.aggregate is None and self.latest is None and self.iterator is None)
 
     @property
+    def ages_groups(self) -> bool:
+        """Whether rows age together with others of their key: age-off goes by a merged field."""
+        return self.age_off is not None and self.age_off.field in (self.aggregate or ())
+
+    @property
     def fields(self) -> frozenset[str]:
         """The names of all fields that it speaks of."""
         names = set(self.aggregate or ())
@@ -123,6 +128,7 @@ class ProcessingPass(msgspec.Struct, frozen=True):
     """One way of rows through a table's processing.
 
     at: the instant that decides which are old.
+    whole: whether a compaction has all rows of each key that it has a row of.
 
     Ingest counts rows, a query does not show keys that are deleted; else all three are alike.
     """
@@ -130,6 +136,7 @@ class ProcessingPass(msgspec.Struct, frozen=True):
     processing: Processing
     at: Micros
     stage: Stage
+    whole: bool = False
 
 
 def iterator_use(given: object) -> IteratorUse:
@@ -225,13 +232,18 @@ def check_schema_change(processing: Processing, before: Schema, after: Schema) -
 
 def age_off_limit(age_off: AgeOff, schema: Schema, at: Micros) -> int:
     """Return the least value of the field that is not too old at an instant, in its own unit."""
-    type_ = schema.field(age_off.field).type
-    name = type_.name if isinstance(type_, Primitive) else ""
-    micros = UNIT_MICROS[age_off.unit] if age_off.unit else _MICROS_OF_TYPE[name]
+    micros = micros_of_unit(age_off, schema)
     least = at - age_off.seconds * MICROS_PER_SECOND
     if age_off.gone_before is not None:
         least = max(least, age_off.gone_before)
     return -(-least // micros)
+
+
+def micros_of_unit(age_off: AgeOff, schema: Schema) -> int:
+    """Return how many microseconds one more in the field is."""
+    type_ = schema.field(age_off.field).type
+    name = type_.name if isinstance(type_, Primitive) else ""
+    return UNIT_MICROS[age_off.unit] if age_off.unit else _MICROS_OF_TYPE[name]
 
 
 def _check_mixture(processing: Processing) -> None:
@@ -344,6 +356,13 @@ def _check_age_off(age_off: AgeOff, processing: Processing, schema: Schema) -> N
         hint = "leave it out"
         raise InvalidError("not a time", gone_before=age_off.gone_before, hint=hint)
     latest = processing.latest
+    if processing.aggregate is not None and field.name in processing.aggregate:
+        if field.nullable or processing.aggregate[field.name] != "max":
+            hint = "make it required (without `?`), and give it the function max"
+            raise InvalidError(
+                "groups age by the time of their newest row", field=field.name, hint=hint
+            )
+        return
     if processing.merges_rows and field not in schema.key_fields:
         if latest is not None and latest.sequence == field.name:
             return

@@ -32,6 +32,8 @@ def check_processing_change(
         hint = f"keep the old test and add to it: rows that it left out are gone; or {_CLEAR}"
         raise InvalidError("a filter can only become stricter", hint=hint)
     _check_age_off(old.age_off, new.age_off)
+    if old.ages_groups or new.ages_groups:
+        _check_group_ages(old, new)
     for part in ("aggregate", "latest", "iterator"):
         if getattr(old, part) not in (None, getattr(new, part)):
             hint = f"some rows are already merged in the old way: {_CLEAR}"
@@ -69,6 +71,14 @@ def _check_age_off(old: AgeOff | None, new: AgeOff | None) -> None:
     if (old.field, old.unit) != (new.field, new.unit):
         hint = f"only the seconds may change; or {_CLEAR}"
         raise InvalidError("the field of age-off cannot change", field=old.field, hint=hint)
+
+
+def _check_group_ages(old: Processing, new: Processing) -> None:
+    """What a group is follows from the span, for rows that were merged and for those that were
+    not."""
+    if (old.age_off, old.aggregate) != (new.age_off, new.aggregate):
+        hint = f"where age-off goes by a merged field, it stays as it is: {_CLEAR}"
+        raise InvalidError("the way groups age cannot change", part="age_off", hint=hint)
 
 
 def _check_new_aggregate(aggregate: Mapping[str, str], schema: Schema) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.model.group_ages import group_ages
 from lakebed.model.predicates.language import fields_of
 from lakebed.model.processing import (
     Latest,
@@ -18,6 +19,7 @@ from lakebed.model.processing import (
 )
 from lakebed.model.schema import Schema
 from lakebed.processing.folding import folded
+from lakebed.processing.group_aging import AgingGroups
 from lakebed.processing.predicate_masks import mask_of
 from lakebed.processing.row_merging import (
     AggregatedRows,
@@ -56,10 +58,13 @@ class RowWork:
         self.iterator = processing.iterator
         """What is to be done with the rows that `merged` gives."""
         self.merge: MergeRows | None = row_merge(processing, schema, self.columns)
+        self._group_ages = group_ages(given, schema)
 
     @property
     def folds(self) -> Mapping[str, str] | None:
         """Return what rows with equal keys may be folded by before `merged`; None: they may not."""
+        if self._group_ages is not None:
+            return None
         return self.merge.folds if isinstance(self.merge, AggregatedRows) else None
 
     def selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -75,7 +80,7 @@ class RowWork:
             mask = pc.fill_null(mask_of(batch, processing.filter), fill_value=False)
             if processing.latest is not None and processing.latest.delete is not None:
                 mask = pc.or_(mask, _is_true(batch.column(processing.latest.delete)))
-        if processing.age_off is not None:
+        if processing.age_off is not None and (self._group_ages is None or self.takes_in):
             limit = age_off_limit(processing.age_off, self._schema, self._at)
             young = _at_least(batch.column(processing.age_off.field), limit)
             mask = young if mask is None else pc.and_(mask, young)
@@ -84,7 +89,9 @@ class RowWork:
     def merged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of selected rows that are sorted by their keys."""
         rows = iter(batches)
-        if self.merge is not None:
+        if self._group_ages is not None and self.merge is not None:
+            rows = AgingGroups(self._group_ages, self._keys, self.merge).merged(rows)
+        elif self.merge is not None:
             rows = merged_rows(rows, self._keys, self.merge)
         latest = self._processing.latest
         for batch in rows:

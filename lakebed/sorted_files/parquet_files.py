@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from lakebed.model.files import FilePart
@@ -26,6 +27,7 @@ from lakebed.sorted_files.merging.range_messages import merge_task
 from lakebed.sorted_files.merging.stretch_merge import StretchMerge
 from lakebed.sorted_files.reading.column_matching import matched
 from lakebed.sorted_files.reading.conditions import RowFilter
+from lakebed.sorted_files.reading.drawn_rows import drawn_rows
 from lakebed.sorted_files.reading.leaf_groups import Together, read_together
 from lakebed.sorted_files.reading.lookup import Lookup, PageCache
 from lakebed.sorted_files.reading.own_memory import own_memory
@@ -280,6 +282,28 @@ class ParquetFiles:
             if rows := sum(map(len, batches)):
                 found.append((row_group, rows))
         return found
+
+    def draw(
+        self,
+        schema: Schema,
+        part: FilePart,
+        *,
+        draws: int,
+        each: int,
+        rng: np.random.Generator,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows of a part that are drawn by lot, as far as processing keeps them: `each` from
+        each row group for each of the times that it is drawn, or all that it has.
+
+        Raises:
+            As `merge`.
+        """
+        request = row_request(schema, None, processing)
+        read = read_of(request, part, [part.key_range], self._merge_memory.share_of([part]))
+        tail = self._tails.of(part)
+        drawn = drawn_rows(self._objects, read, tail, draws=draws, each=each, rng=rng)
+        return read.selected(drawn)
 
     def measure(
         self, schema: Schema, part: FilePart, key_ranges: Sequence[KeyRange]

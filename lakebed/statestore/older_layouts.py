@@ -6,6 +6,7 @@ import sqlite3
 
 from lakebed.errors import FormatGateError
 from lakebed.statestore.table_state.layout import DIGESTED_WITH_ROWS
+from lakebed.statestore.table_state.sums import COUNTS, KNOWN_ROWS
 
 TABLES = (
     "head",
@@ -23,8 +24,8 @@ TABLES = (
 SUMS = ("row_sums", "partition_sums")
 """Of layout 2 and later: the first has a row for each of the others."""
 
-ADDED = {2: ("last_entry",)}
-"""Tables that a layout added, beside its sums."""
+ADDED = {2: ("last_entry",), 3: ("last_entry", *DIGESTED_WITH_ROWS)}
+"""Tables that a layout has beside those of layout 1 and its sums."""
 
 
 def write_down(connection: sqlite3.Connection, layout: int) -> None:
@@ -39,7 +40,7 @@ def write_down(connection: sqlite3.Connection, layout: int) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found <= layout:
         return
-    if layout not in {1, 2}:
+    if layout not in {1, *ADDED}:
         raise AssertionError(f"no such older layout: {layout}")
     kept = {*TABLES, *(SUMS if layout > 1 else ()), *ADDED.get(layout, ())}
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -53,4 +54,8 @@ def write_down(connection: sqlite3.Connection, layout: int) -> None:
             connection.execute(f'DROP TABLE "{name}"')
             if layout > 1:
                 connection.execute("DELETE FROM row_sums WHERE name = ?", (name,))
+    if layout > 1:
+        connection.execute("DELETE FROM row_sums WHERE name = ?", (KNOWN_ROWS,))
+        for column in COUNTS:
+            connection.execute(f"ALTER TABLE partition_sums DROP COLUMN {column}")
     connection.execute(f"PRAGMA user_version={layout}")

@@ -194,7 +194,8 @@ def test_a_second_meaning_is_found(path: str, name: str) -> None:
 
 
 def test_no_two_classes_share_a_name() -> None:
-    assert shared_names(product()) == {}
+    """But twins, which are called as what they are made from."""
+    assert shared_names([s for s in product() if "Made by `make docs` from" not in s.text]) == {}
 
 
 def test_a_shared_name_is_found() -> None:

@@ -232,6 +232,10 @@ class S3ObjectStore:
         request = Request(what="listing objects", needs="s3:ListBucket")
         self._once.run(request, lambda: _page(self._unfinished, "", None))
 
+    def url_of(self, path: str) -> str:
+        """Return the URL by which other programs read an object: `s3://BUCKET/KEY`."""
+        return f"s3://{self._bucket}/{self.object_key(path)}"
+
     def object_key(self, path: str) -> str:
         """Return the key of an object in the bucket."""
         return f"{self._root}{self.folder}/{path}" if self.folder else f"{self._root}{path}"

@@ -222,6 +222,10 @@ class LocalObjectStore:
                         found.append(file.name)
         return found
 
+    def url_of(self, path: str) -> str:
+        """Return the path by which other programs on this machine read an object."""
+        return str(self._file_of(path).resolve())
+
     def _file_of(self, path: str) -> Path:
         return self._objects / check_path(path)
 

@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 from lakebed.errors import InvalidError, SumTooLargeError
+from lakebed.model.group_ages import GroupAges, group_ages
 from lakebed.model.predicates.language import (
     And,
     Compare,
@@ -51,6 +52,7 @@ class TupleWork:
     def __init__(self, schema: Schema, given: ProcessingPass) -> None:
         self._schema = schema
         self._given = given
+        self._ages = group_ages(given, schema)
         self._indices = {field.name: index for index, field in enumerate(schema.fields)}
         if given.processing.iterator is not None:
             raise InvalidError("an iterator takes Arrow batches", hint="keep rows in Parquet")
@@ -68,15 +70,41 @@ class TupleWork:
         processing = self._given.processing
         for key, pairs in groupby(keyed, key=operator.itemgetter(0)):
             rows = [row for _, row in pairs]
-            if processing.aggregate is not None:
+            if processing.aggregate is not None and self._ages is not None:
+                rows = self._aged_groups(rows, processing.aggregate, self._ages)
+            elif processing.aggregate is not None:
                 rows = [self._aggregated(rows, processing.aggregate)]
             elif processing.latest is not None:
                 rows = self._latest(rows, processing.latest)
             yield from ((key, row) for row in rows)
 
+    def _aged_groups(
+        self, rows: list[Row], aggregate: Mapping[str, str], ages: GroupAges
+    ) -> list[Row]:
+        """Return what becomes of the rows of a key, where groups age."""
+        index = self._indices[ages.field]
+        steps: dict[int, list[Row]] = {}
+        for row in rows:
+            steps.setdefault(row[index] // ages.step, []).append(row)
+        if not ages.is_query and not ages.is_whole:
+            return [self._aggregated(steps[step], aggregate) for step in sorted(steps)]
+        aged_groups: list[list[Row]] = []
+        before: int | None = None
+        for step in sorted(steps):
+            is_apart = not ages.is_query and step > ages.last
+            if before is None or step > before + 1 or is_apart:
+                aged_groups.append([])
+            aged_groups[-1] += steps[step]
+            before = step
+        if ages.is_query:
+            shown = [g for g in aged_groups if max(row[index] for row in g) >= ages.limit]
+            return [self._aggregated([row for g in shown for row in g], aggregate)] if shown else []
+        merged = [self._aggregated(aged_group, aggregate) for aged_group in aged_groups]
+        return [row for row in merged if row[index] // ages.step >= ages.oldest]
+
     def _is_kept(self, row: Row) -> bool:
         processing = self._given.processing
-        if processing.age_off is not None:
+        if processing.age_off is not None and (self._ages is None or self._given.stage == "ingest"):
             limit = age_off_limit(processing.age_off, self._schema, self._given.at)
             value = self._value(row, processing.age_off.field)
             if value is not None and value < limit:

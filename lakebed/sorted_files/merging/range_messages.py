@@ -26,7 +26,7 @@ class RowGroupsRead(msgspec.Struct, frozen=True, array_like=True):
 class MergeTask(msgspec.Struct, frozen=True, tag=True):
     """A merge that begins.
 
-    at, stage: of its processing, if it has one.
+    at, stage, whole: of its processing, if it has one.
     job_rows: of all of it, about.
     memory: in bytes, for the process that gets it.
     """
@@ -34,6 +34,7 @@ class MergeTask(msgspec.Struct, frozen=True, tag=True):
     text: TableText
     at: Micros
     stage: Stage
+    whole: bool
     value_statistics: bool
     reads: tuple[RowGroupsRead, ...]
     job_rows: int
@@ -42,7 +43,7 @@ class MergeTask(msgspec.Struct, frozen=True, tag=True):
     def row_processing(self) -> ProcessingPass | None:
         """Return what is done with rows."""
         found = self.text.row_processing()
-        return None if found is None else ProcessingPass(found, self.at, self.stage)
+        return None if found is None else ProcessingPass(found, self.at, self.stage, self.whole)
 
 
 class RangeTask(msgspec.Struct, frozen=True, tag=True):
@@ -98,6 +99,7 @@ def merge_task(
         text=table_text(schema, None if processing is None else processing.processing),
         at=Micros(0) if processing is None else processing.at,
         stage="compaction" if processing is None else processing.stage,
+        whole=processing is not None and processing.whole,
         value_statistics=value_statistics,
         reads=(),
         job_rows=job_rows,

@@ -16,6 +16,7 @@ import zstandard
 
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.formats import NEWEST
+from lakebed.model.group_ages import format_of_processing
 from lakebed.model.names import Micros
 from lakebed.statestore.log_entries.feed_changes import (
     FEED_FORMAT,
@@ -36,7 +37,7 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
 )
 from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.log_entries.window_changes import Advance
 
 ENTRY_FORMAT = NEWEST.entry
@@ -121,8 +122,14 @@ def decode_entry(body: bytes, number: int) -> Entry:
 
 def format_of(transactions: Sequence[Transaction]) -> int:
     """Return the lowest format of an entry that knows all changes of some transactions."""
-    kinds = {type(change) for t in transactions for change in t.changes}
-    return max((_FORMATS.get(kind, 1) for kind in kinds), default=1)
+    return max((_format_of(change) for t in transactions for change in t.changes), default=1)
+
+
+def _format_of(change: Change) -> int:
+    known = _FORMATS.get(type(change), 1)
+    if isinstance(change, SetProcessing | ChangeProcessing):
+        return max(known, format_of_processing(change.processing))
+    return known
 
 
 def _checksum(compressed: int, rest: bytes) -> bytes:

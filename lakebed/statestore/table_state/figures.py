@@ -9,6 +9,7 @@ import msgspec
 
 from lakebed.model.names import Micros, PartitionId
 from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.sums import KNOWN_ROWS
 
 
 class FileFigures(msgspec.Struct, frozen=True):
@@ -47,18 +48,24 @@ def file_figures(state: TableState) -> FileFigures:
 
 def rows_known_exactly(state: TableState) -> int:
     """Return how many rows lie in parts of files whose rows are counted, not estimated."""
-    (rows,) = state.connection.execute(
-        "SELECT coalesce(sum(rows), 0) FROM file_references WHERE exact"
-    ).fetchone()
-    return int(rows)
+    return _known_rows(state)[0]
 
 
 def inexact_leaves(state: TableState) -> set[PartitionId]:
     """Return the leaves whose row counts are estimates."""
-    rows = state.connection.execute(
-        "SELECT DISTINCT partition FROM file_references WHERE NOT exact"
-    )
+    if not _known_rows(state)[1]:
+        return set()
+    rows = state.connection.execute("SELECT partition FROM partition_sums WHERE estimated > 0")
     return {partition for (partition,) in rows}
+
+
+def _known_rows(state: TableState) -> tuple[int, int]:
+    """Return the rows of references that are exact, and how many references are not. Kept with the
+    sums of the state, so no reference is read; proven with them."""
+    known, estimated = state.connection.execute(
+        "SELECT total, rows FROM row_sums WHERE name = ?", (KNOWN_ROWS,)
+    ).fetchone()
+    return known, estimated
 
 
 def leaf_bytes(state: TableState) -> dict[PartitionId, int]:

@@ -5,13 +5,17 @@ Triggers keep them in the SQLite transaction that changes the rows, so a reader 
 without knowing its history. Nothing here is digested: sums say nothing about the table.
 
 `row_sums`: each table of the layout. `partition_sums`: of each partition its own row (node), and
-the references that lie on it (files, total): a query verifies the few sets that it reads.
+the references that lie on it (files, total): a query verifies the few sets that it reads. Beside
+these, how many rows references have that are exact (known), and how many are not (estimated): of
+each partition, and of all in `row_sums` under `known_rows`. So a table is counted without a scan.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from zlib import crc32
 
@@ -24,8 +28,13 @@ LAYOUT = (
         name TEXT PRIMARY KEY, rows INTEGER NOT NULL, total INTEGER NOT NULL) WITHOUT ROWID""",
     """CREATE TABLE partition_sums(
         partition INTEGER PRIMARY KEY, node INTEGER NOT NULL, files INTEGER NOT NULL DEFAULT 0,
-        total INTEGER NOT NULL DEFAULT 0)""",
+        total INTEGER NOT NULL DEFAULT 0, known INTEGER NOT NULL DEFAULT 0,
+        estimated INTEGER NOT NULL DEFAULT 0)""",
 )
+KNOWN_ROWS = "known_rows"
+"""In `row_sums`: `rows` is how many references are estimates, `total` the rows of all others."""
+COUNTS = ("known", "estimated")
+"""Columns of `partition_sums` that layouts below 4 do not have."""
 
 COLUMNS: Mapping[str, str] = {
     "head": "only number at floor generation root partition_next dropped schema settings",
@@ -88,11 +97,17 @@ def lay_out_sums(connection: sqlite3.Connection) -> None:
         "INSERT INTO partition_sums(partition, node) VALUES (?, ?)",
         ((row[0], row_sum(*row)) for row in nodes),
     )
-    for partition, files, total in _by_partition(connection):
+    for partition, *sums in _by_partition(connection):
         connection.execute(
-            "UPDATE partition_sums SET files = ?, total = ? WHERE partition = ?",
-            (files, total, partition),
+            "UPDATE partition_sums SET files = ?, total = ?, known = ?, estimated = ?"
+            " WHERE partition = ?",
+            (*sums, partition),
         )
+    connection.execute(
+        "INSERT INTO row_sums SELECT ?, coalesce(sum(estimated), 0), coalesce(sum(known), 0)"
+        " FROM partition_sums",
+        (KNOWN_ROWS,),
+    )
 
 
 def keep_sums(connection: sqlite3.Connection) -> None:
@@ -131,9 +146,16 @@ _KEEPING_PARTITION: Mapping[str, Sequence[str]] = {
     ),
     "file_references": (
         "",
-        "UPDATE partition_sums SET total = total + {new} - {old} WHERE partition = NEW.partition",
-        """UPDATE partition_sums SET files = files - 1, total = total - {old}
-        WHERE partition = OLD.partition""",
+        """UPDATE partition_sums SET total = total + {new} - {old},
+        known = known + NEW.rows * NEW.exact - OLD.rows * OLD.exact,
+        estimated = estimated + OLD.exact - NEW.exact WHERE partition = NEW.partition;
+        UPDATE row_sums SET total = total + NEW.rows * NEW.exact - OLD.rows * OLD.exact,
+        rows = rows + OLD.exact - NEW.exact WHERE name = 'known_rows'""",
+        """UPDATE partition_sums SET files = files - 1, total = total - {old},
+        known = known - OLD.rows * OLD.exact, estimated = estimated - (NOT OLD.exact)
+        WHERE partition = OLD.partition;
+        UPDATE row_sums SET total = total - OLD.rows * OLD.exact, rows = rows - (NOT OLD.exact)
+        WHERE name = 'known_rows'""",
     ),
 }
 """Sums of a partition, for each of _EVENTS."""
@@ -145,6 +167,7 @@ class PendingSums:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, int], tuple[int, int]] = {}
+        self._counts: dict[int, tuple[int, int]] = {}
 
     def add(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Note rows, each with all columns. Those of references begin with the partition."""
@@ -152,6 +175,10 @@ class PendingSums:
             key = table, row[0] if table == "file_references" else 0
             files, total = self._sums.get(key, (0, 0))
             self._sums[key] = files + 1, total + crc32(_encode(row))
+            if table == "file_references":
+                known, estimated = self._counts.get(row[0], (0, 0))
+                exact = bool(row[3])
+                self._counts[row[0]] = known + row[2] * exact, estimated + (not exact)
 
     def of_partition(self, partition: int) -> tuple[int, int]:
         """Return number and total of references to a partition that are not written yet."""
@@ -161,30 +188,36 @@ class PendingSums:
         """Return one to go back to."""
         copied = PendingSums()
         copied._sums.update(self._sums)
+        copied._counts.update(self._counts)
         return copied
 
     def clear(self) -> None:
         """Forget what was noted: it was undone."""
         self._sums.clear()
+        self._counts.clear()
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Write what was noted, in the SQLite transaction that put the rows."""
-        of_partitions: list[tuple[int, int, int]] = []
+        of_partitions: list[tuple[int, ...]] = []
         of_tables: dict[str, tuple[int, int]] = {}
         for (table, partition), (rows, total) in self._sums.items():
             if table == "file_references":
-                of_partitions.append((rows, total, partition))
+                of_partitions.append((rows, total, *self._counts[partition], partition))
             rows_before, total_before = of_tables.get(table, (0, 0))
             of_tables[table] = rows_before + rows, total_before + total
+        if self._counts:
+            known, estimated = map(sum, zip(*self._counts.values(), strict=True))
+            of_tables[KNOWN_ROWS] = estimated, known
         connection.executemany(
-            "UPDATE partition_sums SET files = files + ?, total = total + ? WHERE partition = ?",
+            "UPDATE partition_sums SET files = files + ?, total = total + ?, known = known + ?,"
+            " estimated = estimated + ? WHERE partition = ?",
             of_partitions,
         )
         connection.executemany(
             "UPDATE row_sums SET rows = rows + ?, total = total + ? WHERE name = ?",
             [(*sums, table) for table, sums in of_tables.items()],
         )
-        self._sums.clear()
+        self.clear()
 
 
 def verify_node(partition: int, node: int | None, row: Sequence[Any]) -> None:
@@ -207,8 +240,9 @@ def verify_at_open(connection: sqlite3.Connection) -> bool:
         CacheDamagedError: it does not prove itself.
     """
     kept = dict(connection.execute("SELECT name, rows FROM row_sums").fetchall())
-    if kept.keys() != COLUMNS.keys():
+    if kept.keys() != {*COLUMNS, KNOWN_ROWS}:
         raise damaged("row_sums")
+    del kept[KNOWN_ROWS]
     left = PROVEN_ROWS_MAX
     if sum(kept.values()) <= left:
         verify_all(connection)
@@ -243,10 +277,12 @@ def verify_rows(connection: sqlite3.Connection) -> None:
         verify_table(connection, table)
     _verify_partition_totals(connection)
     nodes = connection.execute(_select("partitions")).fetchall()
-    wanted = {row[0]: [row_sum(*row), 0, 0] for row in nodes}
-    for partition, files, total in _by_partition(connection):
-        wanted.setdefault(partition, [0, 0, 0])[1:] = [files, total]
-    found = connection.execute("SELECT partition, node, files, total FROM partition_sums")
+    wanted = {row[0]: [row_sum(*row), 0, 0, 0, 0] for row in nodes}
+    for partition, *sums in _by_partition(connection):
+        wanted.setdefault(partition, [0] * 5)[1:] = sums
+    found = connection.execute(
+        "SELECT partition, node, files, total, known, estimated FROM partition_sums"
+    )
     if wanted != {partition: sums for partition, *sums in found}:
         raise damaged("partition_sums")
 
@@ -263,13 +299,15 @@ def damaged(where: str, **facts: object) -> CacheDamagedError:
 
 def _verify_partition_totals(connection: sqlite3.Connection) -> None:
     """Hold the sums of partitions against those of their tables: none is missing or outdated."""
-    count, nodes, files, total = connection.execute(
-        "SELECT count(*), coalesce(sum(node), 0), coalesce(sum(files), 0), coalesce(sum(total), 0)"
-        " FROM partition_sums"
+    count, nodes, files, total, known, estimated = connection.execute(
+        "SELECT count(*), coalesce(sum(node), 0), coalesce(sum(files), 0), coalesce(sum(total), 0),"
+        " coalesce(sum(known), 0), coalesce(sum(estimated), 0) FROM partition_sums"
     ).fetchone()
     if (count, nodes) != _kept(connection, "partitions"):
         raise damaged("partition_sums")
     if (files, total) != _kept(connection, "file_references"):
+        raise damaged("partition_sums")
+    if (estimated, known) != _kept(connection, KNOWN_ROWS):
         raise damaged("partition_sums")
 
 
@@ -288,16 +326,15 @@ def _select(table: str) -> str:
     return f"SELECT {', '.join(COLUMNS[table].split())} FROM {table}"  # noqa: S608 - constant names
 
 
-def _by_partition(connection: sqlite3.Connection) -> Iterator[tuple[int, int, int]]:
-    """Yield partition, number and total of references, by partition."""
+def _by_partition(connection: sqlite3.Connection) -> Iterator[tuple[int, ...]]:
+    """Yield partition, number and total of references, rows known and references estimated, by
+    partition."""
     rows = connection.execute(_select("file_references"))
-    partition, files, total = None, 0, 0
-    for row in rows:
-        if row[0] != partition:
-            if partition is not None:
-                yield partition, files, total
-            partition, files, total = row[0], 0, 0
-        files += 1
-        total += row_sum(*row)
-    if partition is not None:
-        yield partition, files, total
+    for partition, own in groupby(rows, key=itemgetter(0)):
+        files = total = known = estimated = 0
+        for row in own:
+            files += 1
+            total += row_sum(*row)
+            known += row[2] if row[3] else 0
+            estimated += not row[3]
+        yield partition, files, total, known, estimated

@@ -62,7 +62,8 @@ ALL = {"count": "sum", "name": "max", "seen": "max", "maybe": "min", "gone": "la
         (Processing(age_off=AgeOff("at", 5, "ms")), "leave it out for dates"),
         (Processing(age_off=AgeOff("at", 0)), "give 1 to"),
         (Processing(age_off=AgeOff("at", 10**12)), "give 1 to"),
-        (Processing(age_off=AgeOff("seen", 5, "s"), aggregate=ALL), "age-off by a key field"),
+        (Processing(age_off=AgeOff("count", 5, "s"), aggregate=ALL), "the function max"),
+        (Processing(age_off=AgeOff("maybe", 5, "s"), aggregate=ALL), "without `?`"),
         (Processing(age_off=AgeOff("count", 5, "s"), latest=Latest("seen")), "sequence 'seen'"),
         (Processing(age_off=AgeOff("seen", 5, "s"), iterator=IteratorUse("x")), "a key field"),
         (Processing(filter=field("count") > 5, aggregate=ALL), "test key fields only"),
@@ -81,6 +82,7 @@ def test_what_is_not_allowed(processing: Processing, wanted: str) -> None:
     [
         Processing(filter=field("count") > 5, age_off=AgeOff("seen", 5, "ms")),
         Processing(filter=field("id") > "a", age_off=AgeOff("at", 5), aggregate=ALL),
+        Processing(age_off=AgeOff("seen", 5, "ms"), aggregate=ALL),
         Processing(filter=field("name").is_not_null(), latest=Latest("seen", delete="gone")),
         Processing(age_off=AgeOff("seen", 5, "us"), latest=Latest("seen")),
         Processing(filter=field("id") > "a", iterator=IteratorUse("x", {"a": [1, {"b": None}]})),

@@ -93,7 +93,8 @@ def test_deleting_the_file_is_safe_whatever_is_left_beside_it(
 
 def test_a_cache_of_a_newer_format_is_refused_and_left_as_it_is(path: Path) -> None:
     story = TableStory()
-    story.another_head(state=TableState(open_cache(path))).follow()
+    with closing(open_cache(path)) as opened:
+        story.another_head(state=TableState(opened)).follow()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version={STATE_FORMAT + 1}")
         connection.commit()

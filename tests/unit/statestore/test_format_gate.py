@@ -129,7 +129,7 @@ def test_a_snapshot_has_the_layout_that_the_lake_allows(tmp_path: Path) -> None:
         assert (tables_in(found) == set(TABLES)) is (OLDEST.state < STATE_FORMAT)
 
 
-OF_LAYOUT = {1: {*TABLES}, 2: {*TABLES, *SUMS, *ADDED[2]}}
+OF_LAYOUT = {1: {*TABLES}, **{n: {*TABLES, *SUMS, *ADDED[n]} for n in ADDED}}
 
 
 @pytest.mark.parametrize("layout", OF_LAYOUT)

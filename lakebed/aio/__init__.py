@@ -1,0 +1,22 @@
+"""The same lakes and tables for programs with an event loop: each call is awaited.
+
+import lakebed
+
+async with await lakebed.aio.connect("./lake") as lake:
+    table = await lake.table("trips")
+    async for batch in table.query(keys=["b7"]):
+        print(batch.num_rows)
+
+Names and arguments are those of `lakebed.connect`, `lakebed.Lake` and `lakebed.Table`. Calls run in
+threads, at most so many at once as `connect` is told; callbacks are called in these. A property is
+awaited, too: `await table.schema`. A query is an async iterator of batches, of which two are read
+ahead; cancelling the task that waits for it, `aclose()`, or dropping it ends the read. A call that
+takes `should_stop` stops when its task is cancelled; any other one that has begun goes on to its
+end, and what it commits stays.
+"""
+
+from lakebed.aio.batches import AsyncItems, Batches
+from lakebed.aio.lake import Lake, connect
+from lakebed.aio.table import Table
+
+__all__ = ["AsyncItems", "Batches", "Lake", "Table", "connect"]

@@ -1,0 +1,73 @@
+"""The async twin of `lakebed.face.explored_table`.
+
+Made by `make docs` from `lakebed/face/explored_table.py`; change it there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakebed.aio.read_table import ReadTable
+from lakebed.face.explored_table import ExploredTable as SyncExploredTable
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from lakebed.query.table_files import TableFile
+
+
+class ExploredTable(ReadTable):
+    """A table that is looked at."""
+
+    _sync: SyncExploredTable
+
+    async def sample(self, rows: int, *, seed: int | None = None) -> pa.Table:
+        """Return some rows, drawn by lot, in no order; all rows, where there are fewer.
+
+        Each row has the same chance. Up to 128 rows come each from a row group of its own draw; of
+        more, some come from each of 128 row groups, and neighbours by key are drawn together more
+        often than by chance. So little is read: a row group for each draw, and at most two more of
+        each file that leaves share. After a split, leaves have their share of rows by estimate
+        until they are compacted.
+
+        A table of at most 100,000 rows, or ten times as many as are asked for, is read whole, and
+        so is one that merges rows, and one whose processing leaves nearly all out. Holds at most
+        three times as many rows as are asked for.
+
+        seed: a whole number: the same rows again, as long as the table stays as it is; None: others
+            each time.
+
+        Raises:
+            InvalidError: not a number of rows, or not a seed.
+            VersionExpiredError: the version was collected meanwhile; call again.
+        """
+        return await self._calls.run(lambda: self._sync.sample(rows, seed=seed))
+
+    async def files(self) -> list[TableFile]:
+        """Return the files of the newest version, leaf by leaf in key order, for programs that read
+        Parquet themselves: all rows of the table, each once, are those whose row keys lie from
+        `min` to below `max` of their entry. A file that leaves share has an entry for each.
+
+        Rows are as they are stored: what processing leaves out or merges when they are read, is in
+        them. Columns are called as when the file was written; `PARQUET:field_id` tells which they
+        are. A file stays for `garbage_seconds_min` after it was replaced.
+
+        Raises:
+            InvalidError: the lake's objects lie in a store that the program gave.
+        """
+        return await self._calls.run(self._sync.files)
+
+    async def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None, **asked: Any
+    ) -> duckdb.DuckDBPyRelation:
+        """Return the rows of a query as a relation of DuckDB, which asks it anew each time that it
+        is read: `table.to_duckdb().aggregate("count(*)")`. Takes what `query` takes.
+
+        connection: of DuckDB; None: a new one, in memory.
+
+        Raises:
+            InvalidError: as `query`; DuckDB is not installed.
+        """
+        return await self._calls.run(lambda: self._sync.to_duckdb(connection, **asked))

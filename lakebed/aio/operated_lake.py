@@ -1,0 +1,209 @@
+"""The async twin of `lakebed.face.operated_lake`.
+
+Made by `make docs` from `lakebed/face/operated_lake.py`; change it there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from lakebed.aio.calls import Stop, Twin
+from lakebed.face.operated_lake import STATES_BYTES_MAX
+from lakebed.face.operated_lake import OperatedLake as SyncOperatedLake
+from lakebed.model.formats import Formats
+from lakebed.ports.job_tracker import JobReport, TaskReport
+from lakebed.tasks.failed_work import FailedWork
+
+if TYPE_CHECKING:
+    from lakebed.backups.copy_lake import LakeCopied
+    from lakebed.inspection.dead_letters import Letter, QueueLetters
+    from lakebed.inspection.fsck import FsckReport
+    from lakebed.inspection.log_repair import LogRepairAction
+    from lakebed.inspection.redrive import Redriven
+    from lakebed.inspection.repair import RepairPlan, StepDone
+    from lakebed.inspection.status import TableStatus
+
+
+class OperatedLake(Twin):
+    """A lake that is looked after."""
+
+    _sync: SyncOperatedLake
+
+    async def status(
+        self, table: str | None = None, *, failed: Callable[[FailedWork], None] | None = None
+    ) -> list[TableStatus]:
+        """Return what one table, or each, looks like now: its tree, rows, files, jobs, garbage.
+
+        failed: called with each table that cannot be read or is in quarantine, and why.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+            LakebedError: the gravest error that a table met; only where `failed` is not given.
+        """
+        return await self._calls.run(lambda: self._sync.status(table, failed=failed))
+
+    async def commit_queued(
+        self,
+        *,
+        wait_seconds: float = 0.0,
+        states_bytes_max: int = STATES_BYTES_MAX,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[int], None] = lambda _: None,
+    ) -> int:
+        """Put queued commits into the log until the queue gives none, as `run` does; return how
+        many were answered.
+
+        wait_seconds: how long to wait for a first message.
+        states_bytes_max: of the states of tables that stay on this machine.
+        should_stop: asked between batches.
+        on_progress: called with how many commits were answered so far.
+        """
+        stop = Stop(should_stop)
+        return await self._calls.run(
+            lambda: self._sync.commit_queued(
+                wait_seconds=wait_seconds,
+                states_bytes_max=states_bytes_max,
+                should_stop=stop,
+                on_progress=on_progress,
+            ),
+            stop,
+        )
+
+    async def nameless_jobs(
+        self,
+        *,
+        job: str | None = None,
+        events: Sequence[str] = (),
+        since_seconds: float | None = None,
+        limit: int = 20,
+    ) -> list[JobReport]:
+        """Return the reports on messages that name no table that there is, as `Table.jobs`."""
+        return await self._calls.run(
+            lambda: self._sync.nameless_jobs(
+                job=job, events=events, since_seconds=since_seconds, limit=limit
+            )
+        )
+
+    async def tasks(self, *, limit: int = 20) -> list[TaskReport]:
+        """Return how far workers have come, the newest first. Hints."""
+        return await self._calls.run(lambda: self._sync.tasks(limit=limit))
+
+    async def dead_letters(self, *, queues: Sequence[str] = ()) -> list[QueueLetters]:
+        """Return the queues, or some of them, with what was given up of each, by table.
+
+        Raises: InvalidError, where there is no such queue.
+        """
+        return await self._calls.run(lambda: self._sync.dead_letters(queues=queues))
+
+    async def show_dead_letters(
+        self, *, queues: Sequence[str] = (), table: str | None = None, limit: int = 10
+    ) -> list[Letter]:
+        """Return dead letters, with what is known of why they were given up.
+
+        Raises: InvalidError, where there is no such queue.
+        """
+        return await self._calls.run(
+            lambda: self._sync.show_dead_letters(queues=queues, table=table, limit=limit)
+        )
+
+    async def redrive(
+        self, *, queues: Sequence[str] = (), table: str | None = None, limit: int = 100
+    ) -> Redriven:
+        """Send dead letters again, of each queue so many at the most; what could be done twice
+        stays.
+
+        Raises: InvalidError, where there is no such queue.
+        """
+        return await self._calls.run(
+            lambda: self._sync.redrive(queues=queues, table=table, limit=limit)
+        )
+
+    async def fsck(
+        self,
+        table: str | None = None,
+        *,
+        deep: bool = False,
+        on_progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
+    ) -> FsckReport:
+        """Hold log, state, snapshots and objects against each other. Changes nothing.
+
+        table: None for the whole lake.
+        deep: read every byte and every row.
+        on_progress: called with a table's name, how many of its files are checked, and of how many.
+
+        Raises:
+            TableMissingError: with the nearest known name.
+        """
+        return await self._calls.run(
+            lambda: self._sync.fsck(table, deep=deep, on_progress=on_progress)
+        )
+
+    async def plan_repair(
+        self, report: FsckReport, *, log: LogRepairAction | None = None
+    ) -> RepairPlan:
+        """Return what could be done, and what not. log: a way on for logs that lost entries."""
+        return await self._calls.run(lambda: self._sync.plan_repair(report, log=log))
+
+    async def repair(self, plan: RepairPlan) -> list[StepDone]:
+        """Carry out a plan of `plan_repair`; then look again with `fsck`.
+
+        Nothing that was committed is touched; each step says what it did, or why it was not done.
+        Open tables again that were open before.
+        """
+        return await self._calls.run(lambda: self._sync.repair(plan))
+
+    async def backup(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        objects: str | None = None,
+        prune: bool = False,
+        on_progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
+    ) -> LakeCopied:
+        """Copy the lake into a directory, which becomes a lake. Again copies only what is new.
+
+        Other processes may write meanwhile: each table is copied as it was when its copy began. A
+        table that cannot be copied has a `problem` in the result, and the others are copied.
+
+        objects: where a new backup keeps its objects, as `connect` takes it.
+        prune: remove tables from the backup that were dropped here.
+        on_progress: called with a table's name, how many of its files are done, and of how many.
+
+        Raises:
+            InvalidError: the directory is the lake's own, or holds other things.
+            ConflictError: another process copies into or from it. Nothing was changed.
+        """
+        return await self._calls.run(
+            lambda: self._sync.backup(
+                directory, objects=objects, prune=prune, on_progress=on_progress
+            )
+        )
+
+    async def restore(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        on_progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None,
+    ) -> LakeCopied:
+        """Copy a backup into this lake: a new one, or one that an earlier try began.
+
+        Raises:
+            InvalidError: there is no backup in the directory; this lake has another table under the
+                name of one of the backup's, or is on AWS.
+            ConflictError: another process copies into or from it. Nothing was changed.
+        """
+        return await self._calls.run(lambda: self._sync.restore(directory, on_progress=on_progress))
+
+    async def formats(self) -> tuple[Formats, Formats]:
+        """Return the newest forms that may be written to this lake, and those that this release
+        can write. A lake that was made by an older release does not allow the newest at first.
+        """
+        return await self._calls.run(self._sync.formats)
+
+    async def raise_formats(self) -> Formats:
+        """Allow all forms that this release can write. Do it when every process of the lake is of
+        this release: older ones cannot open what is written from then on. It is never taken back.
+        """
+        return await self._calls.run(self._sync.raise_formats)

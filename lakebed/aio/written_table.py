@@ -1,0 +1,95 @@
+"""The async twin of `lakebed.face.written_table`.
+
+Made by `make docs` from `lakebed/face/written_table.py`; change it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Unpack
+
+from lakebed.aio.past_of_table import PastOfTable
+from lakebed.face.written_table import WrittenTable as SyncWrittenTable
+from lakebed.ingest.sources import IngestOptions
+from lakebed.ports.job_tracker import JobReport
+from lakebed.tasks.user_jobs import Ingested
+
+
+class WrittenTable(PastOfTable):
+    """A table that rows are put into."""
+
+    _sync: SyncWrittenTable
+
+    async def clear(
+        self, *, split_points: Sequence[object] | None = None, from_start: bool = False
+    ) -> None:
+        """Remove all rows. Jobs that have begun before raise GenerationError: run them again.
+
+        split_points: of a new partition tree; none at all: one leaf; None keeps the partitions.
+        from_start: feeds take their sources from the beginning again; else they go on.
+
+        Raises:
+            InvalidError: a split point that is not allowed; the table is as before.
+        """
+        await self._calls.run(
+            lambda: self._sync.clear(split_points=split_points, from_start=from_start)
+        )
+
+    async def ingest(
+        self,
+        rows: object,
+        *,
+        job: str | None = None,
+        on_progress: Callable[[int], None] | None = None,
+        written: Callable[[int, int], None] = lambda _done, _total: None,
+        queued: bool = False,
+        **options: Unpack[IngestOptions],
+    ) -> Ingested:
+        """Take rows in, all or none, durably.
+
+        rows: a path of a file (Parquet, CSV, JSON), of a directory of them, or a pattern; `s3://`
+            with a file or a folder, `https://` with a file; several of these; an open file, a list
+            of dicts, or Arrow data (also pandas, Polars, DuckDB).
+        job: a name for this request; the same request under the same name is done once, for
+            `job_id_seconds_min`.
+        on_progress: called with the number of rows that were read so far.
+        written: called with the rows written so far, and all.
+        queued: send the commit, which `lake.run()` puts into the log with more of them; `jobs`
+            tells of it.
+        options: how rows are read.
+
+        Raises:
+            InvalidError: the rows or files do not fit; the table is as before.
+            TableBusyError: compaction must catch up first (`lake.run()`); nothing was written.
+            GenerationError: the table was cleared meanwhile; nothing became visible.
+            FencedError, ConflictError, UnavailableError: nothing became visible; call again.
+            UnknownOutcomeError: call again with the job in its facts; it is done once.
+        """
+        return await self._calls.run(
+            lambda: self._sync.ingest(
+                rows, job=job, on_progress=on_progress, written=written, queued=queued, **options
+            )
+        )
+
+    async def jobs(
+        self,
+        *,
+        job: str | None = None,
+        events: Sequence[str] = (),
+        since_seconds: float | None = None,
+        limit: int = 20,
+    ) -> list[JobReport]:
+        """Return the newest report of each job, newest first. Hints: truth is in the state.
+
+        job: all reports of that one instead, of all its runs, oldest first.
+        events: only those that tell of one of these; none: of any.
+        since_seconds: only reports that are at most this many seconds old; None: of any age.
+
+        Raises:
+            InvalidError: there is no such event.
+        """
+        return await self._calls.run(
+            lambda: self._sync.jobs(
+                job=job, events=events, since_seconds=since_seconds, limit=limit
+            )
+        )
