@@ -27,6 +27,8 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.deletes.delete_ranges import DeleteRanges
+from lakebed.deletes.delete_rows import DeleteRows
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
@@ -187,6 +189,9 @@ def _app(
         sweep=SweepObjects(objects=objects),
         query=query,
         count=CountRows[pa.RecordBatch](query=query, files=files),
+        delete=DeleteRows[pa.RecordBatch](
+            ranges=DeleteRanges[pa.RecordBatch](query=query, files=files)
+        ),
         inspection=_inspection(stores, kept, leftovers, catalog),
         source_files=partial(stores.source_files, spill.path),
         url_files=partial(_url_files, stores, spill.path),

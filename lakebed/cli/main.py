@@ -31,6 +31,7 @@ from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
+from lakebed.cli.row_commands.deletes import delete
 from lakebed.cli.row_commands.rows import ingest, query
 from lakebed.cli.states import state
 from lakebed.cli.table_changes import (
@@ -77,7 +78,7 @@ for _command in (
     verify,
 ):
     feed.add_command(_command)
-for _command in (table, ingest, feed, policy, bulk_import, query, run, commit, compact):
+for _command in (table, ingest, feed, policy, bulk_import, query, delete, run, commit, compact):
     program.add_command(_command)
 for _command in (status, fsck, doctor, state, explain, backup, restore):
     program.add_command(_command)
