@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from lakebed.deletes.delete_ranges import DeleteRanges
+import msgspec
+
+from lakebed.deletes.drop_ranges import DropRanges
 from lakebed.deletes.requests import AskDelete, Deleted, digest_of_delete, ranges_of
-from lakebed.errors import InvalidError
-from lakebed.model.names import JobId
+from lakebed.deletes.rewrite_leaves import RewriteLeaves
+from lakebed.model.names import CommitId, JobId
 from lakebed.observe import events
-from lakebed.statestore.open_table import OpenTable
+from lakebed.ports.sorted_files import Selection
+from lakebed.statestore.open_table import OpenTable, start_of
 
 BatchT = TypeVar("BatchT")
 
@@ -17,8 +20,11 @@ BatchT = TypeVar("BatchT")
 class DeleteRows(Generic[BatchT]):
     """Deletes the rows that a selection holds. Safe to kill anywhere, and to call again."""
 
-    def __init__(self, *, ranges: DeleteRanges[BatchT]) -> None:
+    def __init__(
+        self, *, ranges: DropRanges[BatchT], rewrite: RewriteLeaves[BatchT]
+    ) -> None:
         self._ranges = ranges
+        self._rewrite = rewrite
 
     def run(self, table: OpenTable, ask: AskDelete, job: JobId | None = None) -> Deleted:
         """Delete rows. job: a name of the request, which is done once.
@@ -26,7 +32,7 @@ class DeleteRows(Generic[BatchT]):
         Raises:
             InvalidError: what is asked for cannot be; nothing was deleted.
             JobIdReusedError: the id stands for another request; nothing was deleted.
-            What `DeleteRanges.run` and `RewriteLeaves.run` raise.
+            What `DropRanges.run` and `RewriteLeaves.run` raise.
         """
         with table.head.reading() as state:
             state.require_table()
@@ -37,12 +43,23 @@ class DeleteRows(Generic[BatchT]):
             if number is not None:
                 return Deleted(rows=0, number=number, repeated=True, job=job)
         ranges = ranges_of(schema, selection)
-        if ranges is None:
-            hint = "give at most 16 keys or ranges of leading key fields, and no predicate"
-            raise InvalidError("only ranges of whole keys can be deleted", hint=hint)
-        done = self._ranges.run(table, ranges, selection, job)
+        if ranges is not None:
+            done = self._ranges.run(table, ranges, selection, job)
+        else:
+            done = self._rewrite.run(table, selection)
+            if job is not None:
+                done = _named(table, selection, job, done)
         if done.rows:
             events.emit(
                 events.ROWS_DELETED, table=table.name, number=done.number, rows_count=done.rows
             )
         return done
+
+
+def _named(table: OpenTable, selection: Selection, job: JobId, done: Deleted) -> Deleted:
+    """Let the log know that a request was done, in an entry after those that did it."""
+    with table.head.reading() as state:
+        start = start_of(state)
+    digest = digest_of_delete(selection)
+    number = table.head.commit(table.of_user(start, CommitId(job), digest))
+    return msgspec.structs.replace(done, number=number, job=job)

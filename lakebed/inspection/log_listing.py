@@ -36,7 +36,7 @@ from lakebed.statestore.log_entries.file_changes import (
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
-from lakebed.statestore.log_entries.range_deletes import DeleteRange
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -165,8 +165,8 @@ def change_text(change: Change) -> str:
             return "fields: " + "; ".join(map(str, change.changes))
         case DropTable():
             return "drop the table"
-        case DeleteRange():
-            return "delete the rows of a range of keys"
+        case DeleteRanges():
+            return f"delete the rows of {_counted(len(change.ranges), 'range')} of keys"
         case ResumeLog():
             does = "give up what came after" if change.is_loss else "go on from"
             return f"repair of the log: {does} entry {change.after}"

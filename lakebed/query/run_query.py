@@ -222,7 +222,7 @@ def plan_query(
     state.require_table()
     head = state.head()
     boxes = (everything_of(schema),) if condition is None else condition.boxes
-    asked = _Asked(schema, boxes)
+    asked = AskedKeys(schema, boxes)
     leaves, files = [], 0
     reached = [
         (leaf, key_range)
@@ -242,7 +242,7 @@ def plan_query(
     return QueryPlan(head.number, schema, tuple(leaves), condition, len(reached), files)
 
 
-class _Asked:
+class AskedKeys:
     """What a query wants of keys: ranges of whole keys, and boxes where these hold more."""
 
     def __init__(self, schema: Schema, boxes: Sequence[Box]) -> None:

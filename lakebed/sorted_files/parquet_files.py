@@ -32,6 +32,7 @@ from lakebed.sorted_files.reading.page_index_parts import IndexCache
 from lakebed.sorted_files.reading.part_reading import read_part, row_groups_wanted
 from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.reading.query_sources import QuerySources
+from lakebed.sorted_files.reading.rows_left import rows_left
 from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
 from lakebed.sorted_files.reading.tails import Tails
 from lakebed.sorted_files.sorting.engines import PLAIN, engine_for, kernels_pay
@@ -199,6 +200,19 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield what a user's iterator makes of sorted rows with all columns."""
         return iterated(schema, batches, use)
+
+    def without(
+        self,
+        schema: Schema,
+        batches: Iterable[pa.RecordBatch],
+        selection: Selection,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield sorted rows with all columns, but for those of a selection."""
+        latest = None if processing is None else processing.processing.latest
+        gone = row_request(schema, selection, None)
+        wanted = RowFilter(schema.row_keys, (EVERYTHING,), gone.key_boxes, gone.early)
+        return rows_left(batches, wanted, None if latest is None else latest.delete)
 
     def select(
         self, schema: Schema, batch: pa.RecordBatch, columns: Sequence[str]

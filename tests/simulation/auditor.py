@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
 from lakebed.errors import LakebedError
 from lakebed.model.files import FileReference
+from lakebed.model.keys import encode_key
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     RUN_BYTES,
@@ -26,11 +28,14 @@ from lakebed.model.names import (
 )
 from lakebed.model.partitions import PartitionTree
 from lakebed.model.paths import file_path
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Field
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.log_entries.codec import Entry, decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, ReplaceFiles
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.log_entries.table_changes import (
     Clear,
     CreateTable,
@@ -58,6 +63,8 @@ CLOCK_SLACK = Micros(601 * MICROS_PER_SECOND)
 """A machine's clock may be ten minutes ahead of the store's before it is refused."""
 
 Look = Callable[[str], ObjectFacts | None]
+RowsGone = Callable[[Counter[Row]], Counter[Row]]
+"""Gives the rows that are left of some."""
 
 
 class Landing(msgspec.Struct, frozen=True):
@@ -93,7 +100,7 @@ class Auditor:
         self._look = look
         self._by_digest: dict[RequestDigest, list[Landing]] = {}
         self._claimed: dict[JobId, set[FileName]] = {}
-        self._added: list[tuple[TransactionNumber, Request]] = []
+        self._rows: list[tuple[TransactionNumber, Request | RowsGone]] = []
         self._processed: ProcessedRows | None = None
         self._garbage_since: dict[FileName, Micros] = {}
 
@@ -103,12 +110,13 @@ class Auditor:
         return TransactionNumber(len(self.bodies))
 
     def rows_at(self, number: TransactionNumber) -> Counter[Row]:
-        """Return the rows of a version: of all requests that had landed since the last clear."""
+        """Return the rows of a version: of all requests that had landed since the last clear, but
+        for those that were deleted since they did."""
         since = max((n for n in self.cleared_at if n <= number), default=0)
         rows: Counter[Row] = Counter()
-        for landed, request in self._added:
+        for landed, what in self._rows:
             if since < landed <= number:
-                rows += request.rows
+                rows = rows + what.rows if isinstance(what, Request) else what(rows)
         return rows if self._processed is None else self._processed(rows)
 
     def landings_of(self, digest: RequestDigest) -> list[Landing]:
@@ -177,7 +185,7 @@ class Auditor:
         landings.append(landing)
         if transaction.user:
             self._by_digest.setdefault(transaction.digest, []).append(landing)
-            self._added.append((moment.number, self._requests[transaction.digest]))
+            self._rows.append((moment.number, self._requests[transaction.digest]))
 
     def _apply(self, change: Change, moment: Moment) -> None:
         claims = dict(self._claimed)
@@ -196,7 +204,10 @@ class Auditor:
             self._claimed = self._claims()
         if any(claims[job] != files for job, files in self._claimed.items()):
             raise Violation(CLAIMS, f"entry {moment.number} changed the claims of another job")
-        if isinstance(change, CreateTable | Split | Clear):
+        if isinstance(change, DeleteRanges):
+            fields, ranges = self.state.schema().row_keys, change.key_ranges
+            self._rows.append((moment.number, partial(_without, fields, ranges)))
+        if isinstance(change, CreateTable | Split | Clear | DeleteRanges):
             self._check_tiles(moment.number)
         if isinstance(change, SetProcessing):
             self._processed = processed_rows(self.state)
@@ -249,6 +260,15 @@ class Auditor:
     def close(self) -> None:
         """Forget the state."""
         self.state.connection.close()
+
+
+def _without(
+    fields: Sequence[Field], ranges: Sequence[KeyRange], rows: Counter[Row]
+) -> Counter[Row]:
+    """Return the rows whose row keys lie in none of some ranges."""
+    keys = {row: encode_key(fields, row[: len(fields)]) for row in rows}
+    gone = [row for row, key in keys.items() if any(r.contains(key) for r in ranges)]
+    return rows - Counter({row: rows[row] for row in gone})
 
 
 @contextmanager

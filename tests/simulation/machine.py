@@ -21,6 +21,9 @@ from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker, MemoryTab
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.deletes.drop_ranges import DropRanges
+from lakebed.deletes.delete_rows import DeleteRows
+from lakebed.deletes.rewrite_leaves import RewriteLeaves
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
@@ -131,6 +134,12 @@ class Machine:
         self.collect = parts.collect(objects=self.objects)
         self.sweep = parts.sweep(objects=self.objects)
         self.query = parts.query(files=self.files)
+        self.delete = DeleteRows[Any](
+            ranges=DropRanges(query=self.query, files=self.files),
+            rewrite=RewriteLeaves(
+                files=self.files, clock=clock, run_job=self.run_job, give_up=self.give_up
+            ),
+        )
         self.catalog = TableCatalog(
             registry=KillableRegistry(shared.registry, shared.weather, crashes),
             logs=self.logs,

@@ -17,9 +17,12 @@ from lakebed.backends.faulty import CALM, Crash, CrashPlan, Fault
 from lakebed.backends.faulty.crash_plan import Moment
 from lakebed.backends.memory.job_queues import RECEIVES_MAX
 from lakebed.errors import LakebedError
+from lakebed.model.ranges import Range
+from lakebed.query.run_query import condition_of
 from lakebed.statestore.open_table import OpenTable
 from tests.simulation import actors, queued
 from tests.simulation.actors import send
+from tests.simulation.deleting import delete_from
 from tests.simulation.ending import keep_house
 from tests.simulation.machine import Machine
 from tests.simulation.truth import Asked
@@ -109,6 +112,18 @@ def drop_table(world: World, machine: Machine) -> None:
         machine.catalog.drop("other")
 
 
+def delete_range(world: World, machine: Machine) -> None:
+    middle = condition_of(world.schema, ranges={"key": Range(*the_middle(world))})
+    delete_from(world, machine, main_table(machine), middle)
+
+
+def the_middle(world: World) -> tuple[object, object]:
+    """Return two keys between which some rows lie, and beyond which others do."""
+    rows = world.auditors[world.main.id].rows_at(world.auditors[world.main.id].number)
+    keys = sorted({row[0] for row in rows})
+    return keys[len(keys) // 3], keys[2 * len(keys) // 3]
+
+
 # what must have been, so that there is something to do
 
 
@@ -193,6 +208,7 @@ CASES: Mapping[str, Case] = {
     "commits of the queue": Case(commit_what_is_queued, queued_commits),
     "dead letters": Case(give_up_dead_jobs, dead_jobs),
     "split": Case(split, many_rows),
+    "range of keys deleted": Case(delete_range, some_jobs),
     "collection": Case(collect, some_garbage),
     "sweep": Case(sweep, what_a_killed_job_left),
     "snapshot and truncation": Case(snapshot_and_truncate, two_snapshots),

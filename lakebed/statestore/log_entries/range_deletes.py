@@ -1,10 +1,12 @@
-"""Deletes of ranges of keys: one change, whatever the range holds.
+"""Deletes of ranges of keys: one change, whatever the ranges hold.
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
 what it does never changes (H14).
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import msgspec
 
@@ -20,9 +22,9 @@ from lakebed.statestore.log_entries.file_changes import (
 from lakebed.statestore.log_entries.table_changes import grow
 from lakebed.statestore.table_state.placing import split_references
 from lakebed.statestore.table_state.range_contents import (
-    LeafInRange,
+    LeafInRanges,
     digest_of_files,
-    leaves_in_range,
+    leaves_in_ranges,
 )
 from lakebed.statestore.table_state.state import Moment, TableState
 
@@ -32,52 +34,58 @@ Shares = tuple[tuple[FileName, tuple[int, ...]], ...]
 """For a file, the weight of each new leaf from its sample."""
 
 
-class DeleteRange(msgspec.Struct, frozen=True, array_like=True, tag="delete_range"):
-    """All rows go that are there and have keys in `[min, max)`. Rows of commits that come later
-    stay, whatever their base.
+class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ranges"):
+    """All rows go that are there and have keys in one of the ranges. Rows of commits that come
+    later stay, whatever their base.
 
     A leaf that holds others, too, is cut at the ends, as a split does it (H41). A claim ends that
-    holds a file of the range: the output of its job would bring the rows back (H40).
+    holds a file of the ranges: the output of its job would bring rows back (H40).
 
-    min, max: encodings of leading row keys; b"": from the least; None: to the greatest.
-    files: stands for the files that the range held when its rows were counted, and refuses others;
-        b"": whatever it holds.
-    shares: by leaf that is cut, as a split has them; for a leaf that changed since, rows are shared
+    ranges: least and end of each, encodings of leading row keys; b"": from the least key; None: to
+        the greatest. Ascending, none meets another.
+    files: stands for the files that the ranges held when their rows were counted, and refuses
+        others; b"": whatever they hold.
+    shares: by leaf that is cut, as a split has them; of a leaf that changed since, rows are shared
         evenly.
     """
 
-    min: bytes
-    max: bytes | None
+    ranges: tuple[tuple[bytes, bytes | None], ...]
     files: bytes = b""
     shares: tuple[tuple[PartitionId, Shares], ...] = ()
 
     @property
-    def key_range(self) -> KeyRange:
-        """Return the range of encoded keys."""
-        return KeyRange(self.min, self.max)
+    def key_ranges(self) -> tuple[KeyRange, ...]:
+        """Return the ranges of encoded keys."""
+        return tuple(KeyRange(least, end) for least, end in self.ranges)
 
     def check(self, state: TableState) -> None:
-        if self.key_range.is_empty:
+        self._check_ranges(state)
+        for _, shares in self.shares:
+            if any(min(weights, default=0) < 0 for _, weights in shares):
+                raise InvalidError("shares are no weights")
+        if self.files and self.files != digest_of_files(leaves_in_ranges(state, self.key_ranges)):
+            hint = "count again: files came or went since"
+            raise ConflictError("the ranges do not hold what was counted", hint=hint)
+
+    def _check_ranges(self, state: TableState) -> None:
+        ranges = self.key_ranges
+        if not ranges or any(r.is_empty for r in ranges):
             raise InvalidError("a range to delete is empty")
+        if any(a.max is None or a.max >= b.min for a, b in pairwise(ranges)):
+            raise InvalidError("ranges to delete are sorted, and none meets another")
         fields = state.schema().row_keys
-        for end in (self.min, self.max or b""):
+        for end in (end for r in ranges for end in (r.min, r.max or b"")):
             try:
                 prefix_values(fields, end)
             except ValueError as error:
                 raise InvalidError("a range to delete ends at no key", problem=error) from None
-        for _, shares in self.shares:
-            if any(min(weights, default=0) < 0 for _, weights in shares):
-                raise InvalidError("shares are no weights")
-        if self.files and self.files != digest_of_files(leaves_in_range(state, self.key_range)):
-            hint = "count again: files came or went since"
-            raise ConflictError("the range does not hold what was counted", hint=hint)
 
     def apply(self, state: TableState, moment: Moment) -> None:
         shares = dict(self.shares)
-        for leaf in leaves_in_range(state, self.key_range):
+        for leaf in leaves_in_ranges(state, self.key_ranges):
             if leaf.points:
                 _cut(state, leaf, shares.get(leaf.id, ()))
-        held = [one for leaf in leaves_in_range(state, self.key_range) for one in leaf.held]
+        held = [one for leaf in leaves_in_ranges(state, self.key_ranges) for one in leaf.held]
         end_claims(state, {job for _, job in held if job is not None}, moment)
         dropped = [reference for reference, _ in held]
         change_each(state, "DELETE FROM file_references", dropped)
@@ -91,7 +99,7 @@ def end_claims(state: TableState, jobs: set[JobId], moment: Moment) -> None:
         ReleaseClaim(job).apply(state, moment)
 
 
-def _cut(state: TableState, leaf: LeafInRange, shares: Shares) -> None:
+def _cut(state: TableState, leaf: LeafInRanges, shares: Shares) -> None:
     node = state.partition(leaf.id)
     assert node is not None, "just read"
     grow(state, node, leaf.points)

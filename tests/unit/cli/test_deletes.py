@@ -62,7 +62,7 @@ def test_it_says_what_went_and_that_it_was_done_before(trips: Shell) -> None:
     [
         ((), "a delete without a condition"),
         (("--all", "--key", "b"), "--all goes with no condition"),
-        (("--key", "nothing=b"), "nothing"),
+        (("--range", "nothing=1..2"), "nothing"),
         (("--range", "n=1..2"), "row key"),
         (("--where", "n >"), ""),
         (("--where", "nothing > 1"), "nothing"),

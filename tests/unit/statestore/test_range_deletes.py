@@ -10,10 +10,10 @@ from lakebed.model.names import JobId
 from lakebed.model.ranges import KeyRange
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles, ReplaceFiles
-from lakebed.statestore.log_entries.range_deletes import DeleteRange
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.placing import own_key_range
-from lakebed.statestore.table_state.range_contents import digest_of_files, leaves_in_range
+from lakebed.statestore.table_state.range_contents import digest_of_files, leaves_in_ranges
 from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory, point
 
@@ -22,10 +22,10 @@ def text(picture: str) -> str:
     return dedent(picture).strip("\n")
 
 
-def delete(story: TableStory, least: str, end: str | None, **more: object) -> DeleteRange:
+def delete(story: TableStory, least: str, end: str | None, **more: object) -> DeleteRanges:
     """Return the delete of keys from one up to another; "" and None: the ends of all keys."""
     low, high = (point(least) if least else b""), (None if end is None else point(end))
-    return DeleteRange(low, high, **more)  # type: ignore[arg-type]
+    return DeleteRanges(((low, high),), **more)  # type: ignore[arg-type]
 
 
 def test_a_leaf_is_cut_at_both_ends_and_what_lies_between_is_garbage_or_shared() -> None:
@@ -128,12 +128,12 @@ def test_rows_of_a_commit_that_comes_later_stay_whatever_its_base() -> None:
 def test_what_is_not_what_was_counted_is_refused_and_changes_nothing() -> None:
     story = TableStory()
     story.given_files("all", keys=("a", "z"), one=90)
-    held = digest_of_files(leaves_in_range(story.state, KeyRange(point("g"), point("p"))))
+    held = digest_of_files(leaves_in_ranges(story.state, [KeyRange(point("g"), point("p"))]))
     story.given_files("all", keys=("x", "y"), elsewhere=1)
     counted = delete(story, "g", "p", files=held)
     story.given_files("all", keys=("h", "i"), more=1)
     before = story.state.digest()
-    with pytest.raises(ConflictError, match="does not hold what was counted"):
+    with pytest.raises(ConflictError, match="do not hold what was counted"):
         story.when_committed(counted)
     assert story.state.digest() == before
 
@@ -141,9 +141,20 @@ def test_what_is_not_what_was_counted_is_refused_and_changes_nothing() -> None:
 def test_files_elsewhere_do_not_refuse_what_was_counted() -> None:
     story = TableStory()
     story.given_files("all", keys=("a", "z"), one=90)
-    held = digest_of_files(leaves_in_range(story.state, KeyRange(point("g"), point("p"))))
+    held = digest_of_files(leaves_in_ranges(story.state, [KeyRange(point("g"), point("p"))]))
     story.given_files("all", keys=("x", "y"), elsewhere=1)
     story.when_committed(delete(story, "g", "p", files=held))
+
+
+def test_several_ranges_cut_a_leaf_at_once() -> None:
+    story = TableStory()
+    story.given_files("all", keys=("a", "z"), one=100)
+    shares = ((story.partitions["all"], ((story.file("one"), (10, 20, 30, 25, 15)),)),)
+    ranges = ((point("b"), point("c")), (point("m"), point("p")))
+    story.when_committed(DeleteRanges(ranges, b"", shares))
+    leaves = list(story.state.tree().leaves())
+    rows = [[r.rows for r, _ in story.state.references(leaf)] for leaf in leaves]
+    assert rows == [[10], [], [30], [], [15]]
 
 
 def test_all_keys_go_without_a_cut_and_the_leaves_stay() -> None:
@@ -157,15 +168,19 @@ def test_all_keys_go_without_a_cut_and_the_leaves_stay() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        DeleteRange(point("b"), point("b")),
-        DeleteRange(point("c"), point("b")),
-        DeleteRange(b"half", None),
-        DeleteRange(b"", point("a") + point("b")),
-        DeleteRange(b"", b""),
-        DeleteRange(b"", None, b"", ((1, ((b"x" * 16, (1, -1)),)),)),  # type: ignore[arg-type]
+        DeleteRanges(()),
+        DeleteRanges(((point("b"), point("b")),)),
+        DeleteRanges(((point("c"), point("b")),)),
+        DeleteRanges(((point("c"), point("d")), (point("a"), point("b")))),
+        DeleteRanges(((point("a"), point("c")), (point("b"), point("d")))),
+        DeleteRanges(((point("a"), None), (point("b"), None))),
+        DeleteRanges(((b"half", None),)),
+        DeleteRanges(((b"", point("a") + point("b")),)),
+        DeleteRanges(((b"", b""),)),
+        DeleteRanges(((b"", None),), b"", ((1, ((b"x" * 16, (1, -1)),)),)),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_no_range_is_refused_and_changes_nothing(change: DeleteRange) -> None:
+def test_what_is_no_range_is_refused_and_changes_nothing(change: DeleteRanges) -> None:
     story = TableStory()
     story.given_files("all", a=1)
     before = story.state.digest()

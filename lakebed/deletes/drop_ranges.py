@@ -18,12 +18,12 @@ from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
 from lakebed.splitting.split_leaves import shares_of
 from lakebed.statestore.format_gate import check_entry_format
-from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRange, Shares
+from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRanges, Shares
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.range_contents import (
-    LeafInRange,
+    LeafInRanges,
     digest_of_files,
-    leaves_in_range,
+    leaves_in_ranges,
 )
 from lakebed.statestore.table_state.state import TableState
 
@@ -41,12 +41,13 @@ class _Found(msgspec.Struct, frozen=True):
 
     start: Start
     schema: Schema
-    ranges: tuple[tuple[KeyRange, tuple[LeafInRange, ...]], ...]
+    ranges: tuple[KeyRange, ...]
+    leaves: tuple[LeafInRanges, ...]
     known: int
     rest: QueryPlan
 
 
-class DeleteRanges(Generic[BatchT]):
+class DropRanges(Generic[BatchT]):
     """Deletes ranges of whole keys at once. Safe to kill anywhere."""
 
     def __init__(self, *, query: RunQuery[BatchT], files: SortedFiles[BatchT]) -> None:
@@ -77,7 +78,7 @@ class DeleteRanges(Generic[BatchT]):
                 rows = self._counted(table, found)
                 if not rows and job is None:  # and no leaf is cut for nothing
                     return Deleted(rows=0, number=found.start.base)
-                changes = self._changes(table, found, as_counted=not is_last) if rows else []
+                changes = [self._change(table, found, as_counted=not is_last)] if rows else []
                 number = self._commit(table, found.start, changes, selection, job)
             except LogConflictError:  # it has been tried for long enough
                 raise
@@ -99,20 +100,14 @@ class DeleteRanges(Generic[BatchT]):
         batches = self._query.read(table, found.rest)
         return found.known + sum(map(self._files.rows, batches))
 
-    def _changes(
-        self, table: OpenTable, found: _Found, *, as_counted: bool
-    ) -> list[DeleteRange]:
+    def _change(self, table: OpenTable, found: _Found, *, as_counted: bool) -> DeleteRanges:
         """Return what deletes the ranges. as_counted: only if they hold what was counted."""
-        changes = []
-        for r, leaves in found.ranges:
-            files = digest_of_files(leaves) if as_counted else b""
-            changes.append(
-                DeleteRange(r.min, r.max, files, self._shares(table, found.schema, leaves))
-            )
-        return changes
+        files = digest_of_files(found.leaves) if as_counted else b""
+        ranges = tuple((r.min, r.max) for r in found.ranges)
+        return DeleteRanges(ranges, files, self._shares(table, found.schema, found.leaves))
 
     def _shares(
-        self, table: OpenTable, schema: Schema, leaves: Sequence[LeafInRange]
+        self, table: OpenTable, schema: Schema, leaves: Sequence[LeafInRanges]
     ) -> tuple[tuple[PartitionId, Shares], ...]:
         """Return how the rows of each leaf that is cut are shared out, by the samples of its
         files."""
@@ -132,7 +127,7 @@ class DeleteRanges(Generic[BatchT]):
         self,
         table: OpenTable,
         start: Start,
-        changes: Sequence[DeleteRange],
+        changes: Sequence[DeleteRanges],
         selection: Selection,
         job: JobId | None,
     ) -> TransactionNumber:
@@ -146,19 +141,24 @@ def _found(state: TableState, table: OpenTable, ranges: Sequence[KeyRange]) -> _
     state.require_table()
     schema = state.schema()
     processing = table.processing(state, "query")
-    contents = tuple((r, tuple(leaves_in_range(state, r))) for r in ranges)
+    leaves = tuple(leaves_in_ranges(state, ranges))
     known = 0
     merges: list[tuple[FilePart, ...]] = []
-    for leaf in (leaf for _, leaves in contents for leaf in leaves):
+    for leaf in leaves:
         references = [reference for reference, _ in leaf.held]
         if processing is None:
             whole = [r for r in references if r.exact and leaf.is_inside(r)]
             known += sum(r.rows for r in whole)
             references = [r for r in references if r not in whole]
-        if references:
-            merges.append(tuple(table.part(r, leaf.inside) for r in references))
+        for inside in leaf.inside:
+            met = [r for r in references if leaf.keys_of(r).overlaps(inside)]
+            merges.append(tuple(table.part(r, inside) for r in met))
     condition = Selection((everything_of(schema),), (schema.row_keys[0].name,))
     rest = QueryPlan(
-        state.head().number, schema, tuple(merges), condition, processing=processing
+        number=state.head().number,
+        schema=schema,
+        leaves=tuple(parts for parts in merges if parts),
+        condition=condition,
+        processing=processing,
     )
-    return _Found(start_of(state), schema, contents, known, rest)
+    return _Found(start_of(state), schema, tuple(ranges), leaves, known, rest)

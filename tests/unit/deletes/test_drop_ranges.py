@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import lakebed
-from lakebed.deletes import delete_ranges
+from lakebed.deletes import drop_ranges
 from lakebed.errors import FormatGateError, InvalidError, JobIdReusedError
 from lakebed.model.formats import Formats
 from lakebed.statestore.open_table import OpenTable
@@ -152,26 +152,26 @@ def test_a_lake_that_older_releases_work_on_refuses_and_says_what_to_do(
 def test_rows_that_come_while_it_counts_are_counted_too(
     table: lakebed.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, come = delete_ranges._found, iter(range(2))
+    found, come = drop_ranges._found, iter(range(2))
 
     def meanwhile(state: Any, opened: OpenTable, ranges: Any) -> Any:
         seen = found(state, opened, ranges)
         for n in come:
-            monkeypatch.setattr(delete_ranges, "_found", found)
+            monkeypatch.setattr(drop_ranges, "_found", found)
             _later.append(n)
             break
         return seen
 
     _later: list[int] = []
-    monkeypatch.setattr(delete_ranges, "_found", meanwhile)
-    counted = delete_ranges.DeleteRanges._counted
+    monkeypatch.setattr(drop_ranges, "_found", meanwhile)
+    counted = drop_ranges.DropRanges._counted
 
     def count(self: Any, opened: OpenTable, seen: Any) -> int:
         if _later:
             table.ingest([{"city": "a", "day": 50 + _later.pop(), "n": 1, "note": None}])
         return counted(self, opened, seen)
 
-    monkeypatch.setattr(delete_ranges.DeleteRanges, "_counted", count)
+    monkeypatch.setattr(drop_ranges.DropRanges, "_counted", count)
     done = table.delete(keys=["a"])
     assert (done.rows, done.exact) == (11, True)
     assert table.count(keys=["a"]) == 0
@@ -180,7 +180,7 @@ def test_rows_that_come_while_it_counts_are_counted_too(
 def test_a_range_that_never_rests_is_deleted_and_counted_about(
     table: lakebed.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = delete_ranges.DeleteRanges._counted
+    counted = drop_ranges.DropRanges._counted
     days = iter(range(50, 99))
 
     def count(self: Any, opened: OpenTable, seen: Any) -> int:
@@ -188,7 +188,7 @@ def test_a_range_that_never_rests_is_deleted_and_counted_about(
         table.ingest([{"city": "a", "day": next(days), "n": 1, "note": None}])
         return rows
 
-    monkeypatch.setattr(delete_ranges.DeleteRanges, "_counted", count)
+    monkeypatch.setattr(drop_ranges.DropRanges, "_counted", count)
     done = table.delete(keys=["a"])
     assert (done.rows, done.exact) == (13, False)
     assert table.count(keys=["a"]) == 0
