@@ -46,7 +46,7 @@ class DeleteRows(Generic[BatchT]):
         if ranges is not None:
             done = self._ranges.run(table, ranges, selection, job)
         else:
-            done = self._rewrite.run(table, selection)
+            done = self._rewrite.run(table, ask)
             if job is not None:
                 done = _named(table, selection, job, done)
         if done.rows:

@@ -21,7 +21,7 @@ from lakebed.compaction.run_job import (
     output_reference,
     taken_job,
 )
-from lakebed.deletes.requests import Deleted
+from lakebed.deletes.requests import AskDelete, Deleted
 from lakebed.errors import (
     ClaimLostError,
     ConflictError,
@@ -53,6 +53,7 @@ WAIT_SECONDS, WAIT_SECONDS_MAX = 0.1, 5.0
 class _Leaf(msgspec.Struct, frozen=True):
     """A leaf in one state.
 
+    selection: what is asked for, in the words of its schema.
     met: those of its files that may hold keys that are asked for.
     jobs: those that hold files of it.
     of_job: where each job of the table claimed.
@@ -61,6 +62,7 @@ class _Leaf(msgspec.Struct, frozen=True):
     id: PartitionId
     start: Start
     schema: Schema
+    selection: Selection
     parts: tuple[FilePart, ...]
     met: tuple[FilePart, ...]
     jobs: dict[FileName, JobId]
@@ -90,8 +92,8 @@ class RewriteLeaves(Generic[BatchT]):
         self._run_job = run_job
         self._give_up = give_up
 
-    def run(self, table: OpenTable, selection: Selection) -> Deleted:
-        """Delete all rows of a selection that were committed when this was called. Rows that are
+    def run(self, table: OpenTable, ask: AskDelete) -> Deleted:
+        """Delete all rows that are asked for and were committed when this was called. Rows that are
         committed while it works may go or stay.
 
         Raises:
@@ -100,7 +102,8 @@ class RewriteLeaves(Generic[BatchT]):
             CorruptError: a file is damaged. UnavailableError, UnknownOutcomeError: call again.
         """
         with table.head.reading() as state:
-            asked = AskedKeys(state.schema(), selection.boxes)
+            schema = state.schema()
+            asked = AskedKeys(schema, ask(schema).boxes)
             number = state.head().number
             regions = [
                 own
@@ -109,20 +112,21 @@ class RewriteLeaves(Generic[BatchT]):
             ]
         rows = 0
         for region in regions:
-            for gone, at in self._rewritten(table, region, selection, rows):
-                rows, number = rows + gone, at
+            for gone, at in self._rewritten(table, region, ask, rows):
+                rows, number = rows + gone, max(number, at)
         return Deleted(rows=rows, number=number)
 
     def _rewritten(
-        self, table: OpenTable, region: KeyRange, selection: Selection, rows: int
+        self, table: OpenTable, region: KeyRange, ask: AskDelete, rows: int
     ) -> Iterator[tuple[int, TransactionNumber]]:
         """Rewrite what lies in a region, on whatever leaves by now. Yields how many rows each entry
-        took away, and its number."""
+        took away, and its number: or that of a state in which none were left."""
         wait = WAIT_SECONDS
         for tried in range(1, TRIES_MAX + 1):
             try:
-                for leaf in self._leaves(table, region, selection):
-                    for done in self._rewrite(table, leaf, selection):
+                for leaf in self._leaves(table, region, ask):
+                    yield 0, leaf.start.base  # another delete may have been here
+                    for done in self._rewrite(table, leaf, ask):
                         rows += done[0]
                         yield done
             except ConflictError as error:
@@ -136,12 +140,11 @@ class RewriteLeaves(Generic[BatchT]):
             else:
                 return
 
-    def _leaves(
-        self, table: OpenTable, region: KeyRange, selection: Selection
-    ) -> list[_Leaf]:
+    def _leaves(self, table: OpenTable, region: KeyRange, ask: AskDelete) -> list[_Leaf]:
         with table.head.reading() as state:
             state.require_table()
             schema = state.schema()
+            selection = ask(schema)
             asked = AskedKeys(schema, selection.boxes)
             of_job = {job.id: job.partition for job in state.jobs()}
             found = []
@@ -153,6 +156,7 @@ class RewriteLeaves(Generic[BatchT]):
                         id=leaf,
                         start=start_of(state),
                         schema=schema,
+                        selection=selection,
                         parts=tuple(table.part(r, own) for r, _ in references),
                         met=tuple(table.part(r, own) for r in met),
                         jobs={r.file.name: job for r, job in references if job is not None},
@@ -164,7 +168,7 @@ class RewriteLeaves(Generic[BatchT]):
             return found
 
     def _rewrite(
-        self, table: OpenTable, leaf: _Leaf, selection: Selection
+        self, table: OpenTable, leaf: _Leaf, ask: AskDelete
     ) -> Iterator[tuple[int, TransactionNumber]]:
         """Rewrite the files of a leaf that hold rows of a selection.
 
@@ -172,54 +176,52 @@ class RewriteLeaves(Generic[BatchT]):
             ConflictError: another job was faster: look again.
         """
         if leaf.folds:
-            yield from self._rewrite_whole(table, leaf, selection)
+            yield from self._rewrite_whole(table, leaf, ask)
             return
         names = [
             part.file.name
             for part in leaf.met
-            if self._holds_some(leaf, [part], selection)
+            if self._holds_some(leaf, [part])
         ]
         for job in dict.fromkeys(leaf.jobs[name] for name in names if name in leaf.jobs):
-            yield self._run(table, job, selection)
+            yield self._run(table, job, ask)
         free = [name for name in names if name not in leaf.jobs]
         for at in range(0, len(free), leaf.job_files_max):
-            yield self._run_claimed(table, leaf, free[at : at + leaf.job_files_max], selection)
+            yield self._run_claimed(table, leaf, free[at : at + leaf.job_files_max], ask)
 
     def _rewrite_whole(
-        self, table: OpenTable, leaf: _Leaf, selection: Selection
+        self, table: OpenTable, leaf: _Leaf, ask: AskDelete
     ) -> Iterator[tuple[int, TransactionNumber]]:
         """Rewrite a leaf whose rows fold: only all files together say what a row is (H42)."""
-        if not self._holds_some(leaf, leaf.met, selection):
+        if not self._holds_some(leaf, leaf.met):
             return
         jobs = set(leaf.jobs.values())
         is_held_by_one = len(jobs) == 1 and len(leaf.jobs) == len(leaf.parts)
         if not jobs:
             names = [part.file.name for part in leaf.parts]
-            yield self._run_claimed(table, leaf, names, selection)
+            yield self._run_claimed(table, leaf, names, ask)
         elif is_held_by_one and leaf.of_job[next(iter(jobs))] == leaf.id:
-            yield self._run(table, jobs.pop(), selection)
+            yield self._run(table, jobs.pop(), ask)
         else:
             for job in sorted(jobs):
                 self._run_job.run(table, job)
             raise ConflictError("jobs held parts of a leaf", partition=leaf.id)
 
-    def _holds_some(
-        self, leaf: _Leaf, parts: Sequence[FilePart], selection: Selection
-    ) -> bool:
+    def _holds_some(self, leaf: _Leaf, parts: Sequence[FilePart]) -> bool:
         """Whether queries would give some row of these files."""
         column = leaf.schema.row_keys[0].name
-        condition = Selection(selection.boxes, (column,), selection.where)
+        condition = Selection(leaf.selection.boxes, (column,), leaf.selection.where)
         batches = self._files.merge(leaf.schema, parts, condition, leaf.processing)
         return any(map(self._files.rows, batches))
 
     def _run_claimed(
-        self, table: OpenTable, leaf: _Leaf, names: Sequence[FileName], selection: Selection
+        self, table: OpenTable, leaf: _Leaf, names: Sequence[FileName], ask: AskDelete
     ) -> tuple[int, TransactionNumber]:
         """Claim files, and rewrite them."""
         job = JobId(f"delete-{table.fresh_id()}")
         table.head.commit(table.own(leaf.start, ClaimFiles(job, leaf.id, tuple(names))))
         try:
-            return self._run(table, job, selection)
+            return self._run(table, job, ask)
         except (ClaimLostError, GenerationError, UnknownOutcomeError):
             raise
         except LakebedError as error:
@@ -228,9 +230,9 @@ class RewriteLeaves(Generic[BatchT]):
             raise
 
     def _run(
-        self, table: OpenTable, job: JobId, selection: Selection
+        self, table: OpenTable, job: JobId, ask: AskDelete
     ) -> tuple[int, TransactionNumber]:
-        """Merge what a job holds, without rows of a selection, and replace it. Returns how many
+        """Merge what a job holds, without rows that are asked for, and replace it. Returns how many
         rows are gone, and since which entry."""
         taken = taken_job(table, job)
         if taken is None:
@@ -240,7 +242,9 @@ class RewriteLeaves(Generic[BatchT]):
         merged = before.rows_of(
             self._files.merge(taken.schema, parts, processing=taken.processing)
         )
-        left = self._files.without(taken.schema, merged, selection, taken.processing)
+        left = self._files.without(
+            taken.schema, merged, ask(taken.schema), taken.processing
+        )
         change = self._written(table, taken, after.rows_of(left))
         number = table.head.commit(table.own(taken.start, change))
         return before.count - after.count, number

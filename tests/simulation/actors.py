@@ -25,7 +25,7 @@ from lakebed.statestore.log_entries.table_changes import ChangeSettings, Clear, 
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.tables.change_table import change_fields
 from tests.simulation.auditor import CLOCK_SLACK, Auditor
-from tests.simulation.deleting import delete_range
+from tests.simulation.deleting import delete_range, delete_rows
 from tests.simulation.faults.weather import Mishap
 from tests.simulation.machine import Machine
 from tests.simulation.queued import commit_queued, hear, queue_claims, queue_rows
@@ -320,6 +320,7 @@ ACTORS: dict[Actor, int] = {
     commit_queued: 8,
     hear_answers: 2,
     delete_range: 4,
+    delete_rows: 2,
 }
 
 THEMES: dict[str, tuple[Actor, ...]] = {
@@ -345,6 +346,7 @@ THEMES: dict[str, tuple[Actor, ...]] = {
     "caches": (ingest, send_again, read, sweep, create_jobs, work),
     "readers": (ingest, read, read_pinned, create_jobs, work, collect),
     "deletes": (ingest, delete_range, create_jobs, work, split, read),
+    "values": (ingest, delete_rows, create_jobs, work, read),
 }
 """What a world does most."""
 

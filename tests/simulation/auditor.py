@@ -47,6 +47,7 @@ from lakebed.statestore.log_entries.transactions import Change, Transaction, fin
 from lakebed.statestore.table_state.state import Moment, TableState
 from tests.simulation.new_state import new_state
 from tests.simulation.rows import ProcessedRows, Request, Row, processed_rows
+from tests.simulation.stored_rows import StoredRows
 from tests.simulation.violation import (
     CLAIMS,
     DELAY,
@@ -54,6 +55,7 @@ from tests.simulation.violation import (
     LANDED_ONCE,
     NO_GAP,
     REPLAY,
+    ROWS,
     TILES,
     TIME,
     Violation,
@@ -103,6 +105,10 @@ class Auditor:
         self._rows: list[tuple[TransactionNumber, Request | RowsGone]] = []
         self._processed: ProcessedRows | None = None
         self._garbage_since: dict[FileName, Micros] = {}
+        self._claimed_at: dict[JobId, TransactionNumber] = {}
+        self.wanted_gone: list[Callable[[Row], bool]] = []
+        """Which rows were asked to be deleted so far, by values or many keys."""
+        self.stored: StoredRows | None = None
 
     @property
     def number(self) -> TransactionNumber:
@@ -112,12 +118,17 @@ class Auditor:
     def rows_at(self, number: TransactionNumber) -> Counter[Row]:
         """Return the rows of a version: of all requests that had landed since the last clear, but
         for those that were deleted since they did."""
+        rows = self._given_at(number)
+        return rows if self._processed is None else self._processed(rows)
+
+    def _given_at(self, number: TransactionNumber) -> Counter[Row]:
+        """Return the rows of a version as they were given, whatever becomes of equal keys."""
         since = max((n for n in self.cleared_at if n <= number), default=0)
         rows: Counter[Row] = Counter()
         for landed, what in self._rows:
             if since < landed <= number:
                 rows = rows + what.rows if isinstance(what, Request) else what(rows)
-        return rows if self._processed is None else self._processed(rows)
+        return rows
 
     def landings_of(self, digest: RequestDigest) -> list[Landing]:
         """Return where a user's request landed."""
@@ -196,6 +207,7 @@ class Auditor:
             claims[change.job] = set(change.inputs)
         if isinstance(change, ReplaceFiles) and claims.get(change.job) != set(change.inputs):
             raise Violation(CLAIMS, f"job {change.job} replaces what it does not hold")
+        self._note_rewritten(change, moment)
         change.apply(self.state, moment)
         if isinstance(change, Clear | DropTable):
             claims = {}
@@ -215,6 +227,24 @@ class Auditor:
             self._check_exist(change.files)
         if isinstance(change, ReplaceFiles) and change.output is not None:
             self._check_exist((change.output,))
+
+    def _note_rewritten(self, change: Change, moment: Moment) -> None:
+        """Write down what a job takes away, before it does: rows that users want gone, alone. Where
+        rows become one, all that were given with their keys when the job began go with them."""
+        if isinstance(change, ClaimFiles):
+            self._claimed_at[change.job] = moment.number
+        if not isinstance(change, ReplaceFiles) or not self.wanted_gone or self.stored is None:
+            return
+        gone = self.stored.taken_away(self.state, change)
+        if not all(any(one(row) for one in self.wanted_gone) for row in gone):
+            raise Violation(ROWS, f"job {change.job} took rows away: {dict(gone)}")
+        if gone and self._processed is not None:
+            width = len(self.state.schema().key_fields)
+            keys = {row[:width] for row in gone}
+            given = self._given_at(self._claimed_at[change.job])
+            gone = Counter({row: n for row, n in given.items() if row[:width] in keys})
+        if gone:
+            self._rows.append((moment.number, lambda rows: rows - gone))
 
     def _claims(self) -> dict[JobId, set[FileName]]:
         rows = self.state.connection.execute(

@@ -13,6 +13,7 @@ import pytest
 
 from lakebed.compaction import run_job
 from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.deletes import rewrite_leaves
 from lakebed.errors import ObjectMissingError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import SweepObjects
@@ -312,6 +313,11 @@ def deletes_take_whole_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeafInRanges, "points", ())
 
 
+def deletes_look_at_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes what one file says of a key for the row, where several files make it."""
+    monkeypatch.setattr(rewrite_leaves._Leaf, "folds", False)
+
+
 def names_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     def guessed(**given: Any) -> FileName:  # noqa: ANN401 - as the function it replaces
         return file_name(**given | {"job": JobId("job"), "run": 0})
@@ -387,6 +393,9 @@ TWINS: dict[str, Twin] = {
     ),
     "a delete takes whole leaves": _twin(
         "deletes", v.ROWS, v.READERS, patches=(deletes_take_whole_leaves,)
+    ),
+    "a delete looks at a part of a leaf that folds": _twin(
+        "values", v.ROWS, v.READERS, v.TRUTH, patches=(deletes_look_at_files_alone,)
     ),
     "names are guessed": _twin("all", v.NAMES, patches=(names_are_guessed,)),
 }
