@@ -33,6 +33,7 @@ from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
 from lakebed.cli.row_commands.deletes import delete
 from lakebed.cli.row_commands.rows import ingest, query
+from lakebed.cli.row_commands.upserts import upsert
 from lakebed.cli.states import state
 from lakebed.cli.table_changes import (
     alter,
@@ -78,9 +79,9 @@ for _command in (
     verify,
 ):
     feed.add_command(_command)
-for _command in (table, ingest, feed, policy, bulk_import, query, delete, run, commit, compact):
+for _command in (table, ingest, upsert, feed, policy, bulk_import, query, delete):
     program.add_command(_command)
-for _command in (status, fsck, doctor, state, explain, backup, restore):
+for _command in (run, commit, compact, status, fsck, doctor, state, explain, backup, restore):
     program.add_command(_command)
 for _command in (jobs, tasks, dead_letters, formats, cost):
     program.add_command(_command)

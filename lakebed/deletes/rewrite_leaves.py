@@ -53,6 +53,7 @@ WAIT_SECONDS, WAIT_SECONDS_MAX = 0.1, 5.0
 class _Leaf(msgspec.Struct, frozen=True):
     """A leaf in one state.
 
+    own: the range of its keys.
     selection: what is asked for, in the words of its schema.
     met: those of its files that may hold keys that are asked for.
     jobs: those that hold files of it.
@@ -60,6 +61,7 @@ class _Leaf(msgspec.Struct, frozen=True):
     """
 
     id: PartitionId
+    own: KeyRange
     start: Start
     schema: Schema
     selection: Selection
@@ -154,6 +156,7 @@ class RewriteLeaves(Generic[BatchT]):
                 found.append(
                     _Leaf(
                         id=leaf,
+                        own=own,
                         start=start_of(state),
                         schema=schema,
                         selection=selection,

@@ -82,6 +82,24 @@ class WrittenTable(DeletingTable):
                 error.facts.setdefault("path", source.reading)
             raise
 
+    def upsert(
+        self, rows: object, *, job: str | None = None, **options: Unpack[IngestOptions]
+    ) -> Ingested:
+        """Take rows in that replace those with the same keys, all or none: an ingest into a table
+        whose processing is `latest`, which shows of equal keys the row with the greatest sequence.
+
+        rows, job, options: as `ingest` takes them.
+
+        Raises:
+            InvalidError: the table keeps all rows of a key; nothing was written. What `ingest`
+                raises.
+        """
+        processing = self.processing
+        if processing is None or processing.latest is None:
+            hint = "create it with processing=lakebed.Processing(latest=lakebed.Latest(FIELD))"
+            raise InvalidError("the table keeps all rows of a key", table=self.name, hint=hint)
+        return self.ingest(rows, job=job, **options)
+
     def jobs(
         self,
         *,

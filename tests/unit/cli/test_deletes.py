@@ -82,3 +82,22 @@ def test_rows_go_only_when_that_is_meant(trips: Shell) -> None:
     code, error = trips.refused("delete", "trips", "--key", "b")
     assert (code, error["hint"]) == (2, "look with --dry-run, then add --yes")
     assert len(ids(trips)) == 4
+
+
+def test_rows_are_upserted_where_the_latest_counts(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    options = ("--row-key", "id:string", "--value", "n:int64")
+    (tmp_path / "latest.json").write_text('{"latest": {"sequence": "n"}}')
+    processing = ("--processing", str(tmp_path / "latest.json"))
+    shell.ok("table", "create", "orders", *options, *processing)
+    shell.ok("upsert", "orders", shell.write("one.parquet", {"id": ["a", "b"], "n": [1, 1]}))
+    shell.ok("upsert", "orders", shell.write("two.parquet", {"id": ["b", "c"], "n": [2, 2]}))
+    lines = shell.ok("query", "orders", "--json").splitlines()
+    assert lines == ['{"id":"a","n":1}', '{"id":"b","n":2}', '{"id":"c","n":2}']
+
+
+def test_a_table_that_keeps_all_rows_refuses_an_upsert(trips: Shell) -> None:
+    path = trips.write("more.parquet", {"id": ["b"], "n": pa.array([7], pa.int64())})
+    code, error = trips.refused("upsert", "trips", path)
+    assert (code, error["message"]) == (2, "the table keeps all rows of a key")
+    assert len(ids(trips)) == 4
