@@ -27,8 +27,8 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
-from lakebed.deletes.drop_ranges import DropRanges
 from lakebed.deletes.delete_rows import DeleteRows
+from lakebed.deletes.drop_ranges import DropRanges
 from lakebed.deletes.rewrite_leaves import RewriteLeaves
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects

@@ -20,9 +20,7 @@ BatchT = TypeVar("BatchT")
 class DeleteRows(Generic[BatchT]):
     """Deletes the rows that a selection holds. Safe to kill anywhere, and to call again."""
 
-    def __init__(
-        self, *, ranges: DropRanges[BatchT], rewrite: RewriteLeaves[BatchT]
-    ) -> None:
+    def __init__(self, *, ranges: DropRanges[BatchT], rewrite: RewriteLeaves[BatchT]) -> None:
         self._ranges = ranges
         self._rewrite = rewrite
 

@@ -181,11 +181,7 @@ class RewriteLeaves(Generic[BatchT]):
         if leaf.folds:
             yield from self._rewrite_whole(table, leaf, ask)
             return
-        names = [
-            part.file.name
-            for part in leaf.met
-            if self._holds_some(leaf, [part])
-        ]
+        names = [part.file.name for part in leaf.met if self._holds_some(leaf, [part])]
         for job in dict.fromkeys(leaf.jobs[name] for name in names if name in leaf.jobs):
             yield self._run(table, job, ask)
         free = [name for name in names if name not in leaf.jobs]
@@ -232,9 +228,7 @@ class RewriteLeaves(Generic[BatchT]):
                 self._give_up.run(table, job, reason=f"{error.code()}: {error}")
             raise
 
-    def _run(
-        self, table: OpenTable, job: JobId, ask: AskDelete
-    ) -> tuple[int, TransactionNumber]:
+    def _run(self, table: OpenTable, job: JobId, ask: AskDelete) -> tuple[int, TransactionNumber]:
         """Merge what a job holds, without rows that are asked for, and replace it. Returns how many
         rows are gone, and since which entry."""
         taken = taken_job(table, job)
@@ -242,19 +236,13 @@ class RewriteLeaves(Generic[BatchT]):
             raise ClaimLostError("another run of the job finished first", job=job)
         before, after = _Counted(self._files), _Counted(self._files)
         parts = list(taken.inputs.values())
-        merged = before.rows_of(
-            self._files.merge(taken.schema, parts, processing=taken.processing)
-        )
-        left = self._files.without(
-            taken.schema, merged, ask(taken.schema), taken.processing
-        )
+        merged = before.rows_of(self._files.merge(taken.schema, parts, processing=taken.processing))
+        left = self._files.without(taken.schema, merged, ask(taken.schema), taken.processing)
         change = self._written(table, taken, after.rows_of(left))
         number = table.head.commit(table.own(taken.start, change))
         return before.count - after.count, number
 
-    def _written(
-        self, table: OpenTable, taken: TakenJob, rows: Iterable[BatchT]
-    ) -> ReplaceFiles:
+    def _written(self, table: OpenTable, taken: TakenJob, rows: Iterable[BatchT]) -> ReplaceFiles:
         job, partition = taken.job.id, taken.job.partition
         name = file_name(base=taken.start.base, job=job, run=table.fresh_run(), sequence=0)
         parts = taken.inputs.values()

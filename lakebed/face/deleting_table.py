@@ -24,7 +24,7 @@ class DeletingTable(PastOfTable):
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
         where: Predicate | pc.Expression | None = None,
-        all: bool = False,  # noqa: A002 - as people say it
+        all: bool = False,
         job: str | None = None,
     ) -> Deleted:
         """Delete the rows that `query` gives with the same arguments. Returns how many went.

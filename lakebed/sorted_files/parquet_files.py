@@ -32,8 +32,8 @@ from lakebed.sorted_files.reading.page_index_parts import IndexCache
 from lakebed.sorted_files.reading.part_reading import read_part, row_groups_wanted
 from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.reading.query_sources import QuerySources
-from lakebed.sorted_files.reading.rows_left import rows_left
 from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
+from lakebed.sorted_files.reading.rows_left import rows_left
 from lakebed.sorted_files.reading.tails import Tails
 from lakebed.sorted_files.sorting.engines import PLAIN, engine_for, kernels_pay
 from lakebed.sorted_files.sorting.external_sort import ExternalSorter

@@ -110,4 +110,6 @@ def some_range(world: World) -> Selection:
         return condition_of(schema, keys=keys)
     least = world.row_maker.key()
     most = world.row_maker.key_behind(least)
-    return condition_of(schema, ranges={"key": Range(least, most, max_inclusive=rng.random() < 0.5)})
+    return condition_of(
+        schema, ranges={"key": Range(least, most, max_inclusive=rng.random() < 0.5)}
+    )

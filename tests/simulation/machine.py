@@ -21,8 +21,8 @@ from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker, MemoryTab
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
-from lakebed.deletes.drop_ranges import DropRanges
 from lakebed.deletes.delete_rows import DeleteRows
+from lakebed.deletes.drop_ranges import DropRanges
 from lakebed.deletes.rewrite_leaves import RewriteLeaves
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects

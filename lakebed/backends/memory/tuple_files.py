@@ -319,7 +319,7 @@ def _kept(schema: Schema, rows: list[Row], condition: Selection) -> list[Row]:
     """Return the rows that the test of a condition keeps, which is a predicate here."""
     if condition.where is None:
         return rows
-    test = Processing(filter=cast(Predicate, condition.where))
+    test = Processing(filter=cast("Predicate", condition.where))
     return TupleWork(schema, ProcessingPass(test, Micros(0), "query")).selected(rows)
 
 

@@ -25,7 +25,7 @@ def upsert(
     table: str,
     paths: tuple[str, ...],
     job: str | None,
-    format: Literal["parquet", "csv", "jsonl"] | None,  # noqa: A002 - named as the option
+    format: Literal["parquet", "csv", "jsonl"] | None,
     extra_columns: Literal["refuse", "drop"],
 ) -> None:
     """Take rows of files into TABLE, where each replaces an older one with the same keys.

@@ -25,7 +25,10 @@ ALL = [(city, day) for city in "aemx" for day in range(10)]
     [
         ({"keys": ["a"]}, lambda c, _: c == "a"),
         ({"keys": [("a", 3)]}, lambda c, d: (c, d) == ("a", 3)),
-        ({"keys": [("a", 3), ("x", 9), "m"]}, lambda c, d: (c, d) in {("a", 3), ("x", 9)} or c == "m"),
+        (
+            {"keys": [("a", 3), ("x", 9), "m"]},
+            lambda c, d: (c, d) in {("a", 3), ("x", 9)} or c == "m",
+        ),
         ({"ranges": {"city": ("b", "n")}}, lambda c, _: "b" <= c < "n"),
         ({"ranges": {"city": (None, "m")}}, lambda c, _: c < "m"),
         ({"ranges": [{"city": ("a", "b")}, {"city": ("x", None)}]}, lambda c, _: c in "ax"),
@@ -43,7 +46,7 @@ ALL = [(city, day) for city in "aemx" for day in range(10)]
     ],
 )
 def test_just_the_rows_asked_for_go_by_one_entry(
-    table: lakebed.Table, asked: dict[str, Any], gone: Any
+    table: lakebed.Table, asked: dict[str, Any], gone: Any  # noqa: ANN401 - as what it replaces
 ) -> None:
     before = table.state().number
     done = table.delete(**asked)
@@ -56,15 +59,15 @@ def test_just_the_rows_asked_for_go_by_one_entry(
 
 
 def test_the_ends_of_a_key_s_type_are_ends(lake: lakebed.Lake) -> None:
-    table = lake.create_table("numbers", lakebed.schema_of(row_keys={"k": "int32", "l": "int32"}))
+    table = lake.create_table("numbers", lakebed.schema_of(row_keys={"k": "int32", "m": "int32"}))
     least, most = -(1 << 31), (1 << 31) - 1
-    table.ingest([{"k": k, "l": l} for k in (least, 0, most) for l in (least, 0, most)])
+    table.ingest([{"k": k, "m": m} for k in (least, 0, most) for m in (least, 0, most)])
     assert table.delete(keys=[(0, most)]).rows == 1
     assert table.delete(ranges={"k": (0, None)}).rows == 5
     assert table.delete(keys=[(least, least)]).rows == 1
-    assert table.to_arrow().to_pylist() == [{"k": least, "l": 0}, {"k": least, "l": most}]
+    assert table.to_arrow().to_pylist() == [{"k": least, "m": 0}, {"k": least, "m": most}]
     assert table.delete(keys=[most]).rows == 0
-    table.ingest([{"k": most, "l": most}])
+    table.ingest([{"k": most, "m": most}])
     assert table.delete(keys=[(most, most)]).rows == 1
     assert table.count() == 2
     assert len(table.split_points) == len(set(table.split_points))
@@ -154,7 +157,7 @@ def test_rows_that_come_while_it_counts_are_counted_too(
 ) -> None:
     found, come = drop_ranges._found, iter(range(2))
 
-    def meanwhile(state: Any, opened: OpenTable, ranges: Any) -> Any:
+    def meanwhile(state: Any, opened: OpenTable, ranges: Any) -> Any:  # noqa: ANN401 - as what it replaces
         seen = found(state, opened, ranges)
         for n in come:
             monkeypatch.setattr(drop_ranges, "_found", found)
@@ -166,7 +169,7 @@ def test_rows_that_come_while_it_counts_are_counted_too(
     monkeypatch.setattr(drop_ranges, "_found", meanwhile)
     counted = drop_ranges.DropRanges._counted
 
-    def count(self: Any, opened: OpenTable, seen: Any) -> int:
+    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - as what it replaces
         if _later:
             table.ingest([{"city": "a", "day": 50 + _later.pop(), "n": 1, "note": None}])
         return counted(self, opened, seen)
@@ -183,7 +186,7 @@ def test_a_range_that_never_rests_is_deleted_and_counted_about(
     counted = drop_ranges.DropRanges._counted
     days = iter(range(50, 99))
 
-    def count(self: Any, opened: OpenTable, seen: Any) -> int:
+    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - as what it replaces
         rows = counted(self, opened, seen)
         table.ingest([{"city": "a", "day": next(days), "n": 1, "note": None}])
         return rows

@@ -89,9 +89,7 @@ def test_a_late_compaction_brings_no_deleted_row_back() -> None:
     story.when_claimed("job", "all", "one", "two")
     (output,) = story.new_files("all", keys=("a", "z"), out=180)
     names = tuple(map(story.file, ("one", "two")))
-    late = story.transaction(
-        ReplaceFiles(JobId("job"), story.partitions["all"], names, output)
-    )
+    late = story.transaction(ReplaceFiles(JobId("job"), story.partitions["all"], names, output))
     story.when_committed(delete(story, "g", "p"))
     assert not story.state.jobs()
     before = story.state.digest()
