@@ -305,7 +305,6 @@ def never_sends_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def deletes_end_no_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drops what a range holds, whoever merges it just now."""
     monkeypatch.setattr(range_deletes, "end_claims", lambda *_: None)
 
 
@@ -314,7 +313,6 @@ def deletes_take_whole_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def deletes_look_at_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes what one file says of a key for the row, where several files make it."""
     monkeypatch.setattr(rewrite_leaves._Leaf, "folds", False)
 
 
