@@ -1,4 +1,4 @@
-"""A delete by values whose process is killed between leaves, or with a claim: again completes it."""
+"""A delete by values whose process is killed between leaves, or with a claim, is completed later."""
 
 import signal
 import subprocess
