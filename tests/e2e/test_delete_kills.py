@@ -1,4 +1,4 @@
-"""A delete by values whose process is killed between leaves, or with a claim, is completed later."""
+"""A delete by values whose process is killed between leaves, or with a claim, is completed."""
 
 import signal
 import subprocess

@@ -135,12 +135,7 @@ class Machine:
         self.collect = parts.collect(objects=self.objects)
         self.sweep = parts.sweep(objects=self.objects)
         self.query = parts.query(files=self.files)
-        self.delete = DeleteRows[Any](
-            ranges=DropRanges(query=self.query, files=self.files),
-            rewrite=RewriteLeaves(
-                files=self.files, clock=clock, run_job=self.run_job, give_up=self.give_up
-            ),
-        )
+        self.delete = self._deletes()
         self.catalog = TableCatalog(
             registry=KillableRegistry(shared.registry, shared.weather, crashes),
             logs=self.logs,
@@ -160,6 +155,12 @@ class Machine:
             give_up=self.give_up,
             tracker=self.shared.tracker,
         )
+
+    def _deletes(self) -> DeleteRows[Any]:
+        rewrite = RewriteLeaves[Any](
+            files=self.files, clock=self.clock, run_job=self.run_job, give_up=self.give_up
+        )
+        return DeleteRows(ranges=DropRanges(query=self.query, files=self.files), rewrite=rewrite)
 
     def _worker(self) -> Worker:
         visibility = Visibility(keep_hidden=self._kept_hidden)

@@ -21,7 +21,7 @@ from tests.simulation.rows import Row, rows_asked
 class StoredRows:
     """Reads the objects of a table. files: of the true store. schema: that users send rows by."""
 
-    def __init__(self, table: TableId, files: Any, schema: Schema) -> None:  # noqa: ANN401
+    def __init__(self, table: TableId, files: Any, schema: Schema) -> None:  # noqa: ANN401 - of either kind
         self._table = table
         self._files = files
         self._schema = schema

@@ -46,7 +46,7 @@ ALL = [(city, day) for city in "aemx" for day in range(10)]
     ],
 )
 def test_just_the_rows_asked_for_go_by_one_entry(
-    table: lakebed.Table, asked: dict[str, Any], gone: Any  # noqa: ANN401 - as what it replaces
+    table: lakebed.Table, asked: dict[str, Any], gone: Any  # noqa: ANN401 - any
 ) -> None:
     before = table.state().number
     done = table.delete(**asked)
@@ -157,7 +157,7 @@ def test_rows_that_come_while_it_counts_are_counted_too(
 ) -> None:
     found, come = drop_ranges._found, iter(range(2))
 
-    def meanwhile(state: Any, opened: OpenTable, ranges: Any) -> Any:  # noqa: ANN401 - as what it replaces
+    def meanwhile(state: Any, opened: OpenTable, ranges: Any) -> Any:  # noqa: ANN401 - any
         seen = found(state, opened, ranges)
         for n in come:
             monkeypatch.setattr(drop_ranges, "_found", found)
@@ -169,7 +169,7 @@ def test_rows_that_come_while_it_counts_are_counted_too(
     monkeypatch.setattr(drop_ranges, "_found", meanwhile)
     counted = drop_ranges.DropRanges._counted
 
-    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - as what it replaces
+    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - any
         if _later:
             table.ingest([{"city": "a", "day": 50 + _later.pop(), "n": 1, "note": None}])
         return counted(self, opened, seen)
@@ -186,7 +186,7 @@ def test_a_range_that_never_rests_is_deleted_and_counted_about(
     counted = drop_ranges.DropRanges._counted
     days = iter(range(50, 99))
 
-    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - as what it replaces
+    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - any
         rows = counted(self, opened, seen)
         table.ingest([{"city": "a", "day": next(days), "n": 1, "note": None}])
         return rows

@@ -52,7 +52,7 @@ def claim(table: lakebed.Table, leaf: int, count: int | None = None) -> JobId:
     ],
 )
 def test_just_the_rows_asked_for_go_and_all_others_stay(
-    table: lakebed.Table, asked: dict[str, Any], gone: Any  # noqa: ANN401 - as what it replaces
+    table: lakebed.Table, asked: dict[str, Any], gone: Any  # noqa: ANN401 - any
 ) -> None:
     before = table.count(**asked)
     done = table.delete(**asked)
@@ -94,7 +94,7 @@ def test_a_late_merge_of_what_was_rewritten_brings_nothing_back(
     app = table._app
     merge = app.files.merge_into_file
 
-    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as what it replaces
+    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - any
         written = merge(*given, **named)
         monkeypatch.undo()
         table.delete(where=lakebed.field("n") == 4)
@@ -182,7 +182,7 @@ def test_who_is_always_too_late_says_so_and_what_is_gone_stays_gone(
 ) -> None:
     leaves = RewriteLeaves._leaves
 
-    def overtaken(self: Any, opened: Any, region: Any, ask: Any) -> Any:  # noqa: ANN401 - as what it replaces
+    def overtaken(self: Any, opened: Any, region: Any, ask: Any) -> Any:  # noqa: ANN401 - any
         found = leaves(self, opened, region, ask)
         if found and found[0].own.min:  # the second leaf: another job takes what is free
             with opened.head.reading() as state:
@@ -207,7 +207,7 @@ def test_a_damaged_file_is_told_and_holds_no_claim(
 ) -> None:
     app = table._app
 
-    def broken(*_: object, **__: object) -> Any:  # noqa: ANN401 - as what it replaces
+    def broken(*_: object, **__: object) -> Any:  # noqa: ANN401 - any
         raise CorruptError("damaged")
 
     monkeypatch.setattr(app.files, "write", broken)
@@ -222,7 +222,7 @@ def test_rows_that_come_while_it_works_stay_and_all_before_go(
 ) -> None:
     write = table._app.files.write
 
-    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as what it replaces
+    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - any
         monkeypatch.undo()
         table.ingest([{"city": "a", "day": 99, "n": 4, "note": "meanwhile"}])
         return write(*given, **named)
@@ -238,7 +238,7 @@ def test_a_leaf_that_is_split_meanwhile_is_rewritten_all_the_same(
     table.change_settings(leaf_rows_max=8)
     write = table._app.files.write
 
-    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as what it replaces
+    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - any
         monkeypatch.undo()
         assert table._app.split_leaves.run(table._opened)
         return write(*given, **named)
