@@ -19,6 +19,7 @@ from lakebed.bootstrap.inspection_services import InspectionServices
 from lakebed.bootstrap.leftovers import Leftovers
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.deletes.delete_rows import DeleteRows
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
@@ -103,6 +104,7 @@ class App:
     sweep: SweepObjects
     query: RunQuery[pa.RecordBatch]
     count: CountRows[pa.RecordBatch]
+    delete: DeleteRows[pa.RecordBatch]
     inspection: InspectionServices
     source_files: Callable[[], SourceFiles | None]
     url_files: Callable[[], SourceFiles]

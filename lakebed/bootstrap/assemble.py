@@ -27,6 +27,9 @@ from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.deletes.delete_rows import DeleteRows
+from lakebed.deletes.drop_ranges import DropRanges
+from lakebed.deletes.rewrite_leaves import RewriteLeaves
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
@@ -154,6 +157,8 @@ def _app(
     files, spill, heads = kept.files, kept.spill, kept.heads
     queue, commit_queue = stores.queues.open(COMPACTION_QUEUE), stores.queues.open(COMMIT_QUEUE)
     catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files)
+    run_job = RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
+    give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
     ingest = partial(IngestRows[pa.RecordBatch], files=files, clock=clock, tracker=tracker)
     return App(
         location=stores.location,
@@ -180,18 +185,34 @@ def _app(
             queue=commit_queue, objects=objects, heads=heads, tracker=tracker, clock=clock
         ),
         create_jobs=CreateCompactionJobs(queue=queue, tracker=tracker, clock=clock),
-        run_job=RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker),
-        give_up=GiveUpCompactionJob(clock=clock, tracker=tracker),
+        run_job=run_job,
+        give_up=give_up,
         split_leaves=SplitLeaves(files=files),
         collect=CollectGarbage(objects=objects),
         sweep=SweepObjects(objects=objects),
         query=query,
         count=CountRows[pa.RecordBatch](query=query, files=files),
+        delete=_delete(query, files, run_job, give_up, clock),
         inspection=_inspection(stores, kept, leftovers, catalog),
         source_files=partial(stores.source_files, spill.path),
         url_files=partial(_url_files, stores, spill.path),
         close=close,
         local=local,
+    )
+
+
+def _delete(
+    query: RunQuery[pa.RecordBatch],
+    files: ParquetFiles,
+    run_job: RunCompactionJob[pa.RecordBatch],
+    give_up: GiveUpCompactionJob,
+    clock: Clock,
+) -> DeleteRows[pa.RecordBatch]:
+    return DeleteRows[pa.RecordBatch](
+        ranges=DropRanges[pa.RecordBatch](query=query, files=files),
+        rewrite=RewriteLeaves[pa.RecordBatch](
+            files=files, clock=clock, run_job=run_job, give_up=give_up
+        ),
     )
 
 

@@ -31,10 +31,12 @@ from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
+from lakebed.cli.row_commands.deletes import delete
 from lakebed.cli.row_commands.exports import export
 from lakebed.cli.row_commands.looks import count, files, head, sample
 from lakebed.cli.row_commands.rows import ingest, query
 from lakebed.cli.row_commands.sql import sql
+from lakebed.cli.row_commands.upserts import upsert
 from lakebed.cli.states import state
 from lakebed.cli.table_changes import (
     alter,
@@ -80,11 +82,13 @@ for _command in (
     verify,
 ):
     feed.add_command(_command)
-for _command in (table, ingest, feed, policy, bulk_import, query, sql, run, commit, compact):
+for _command in (table, ingest, upsert, feed, policy, bulk_import, query, sql, delete):
     program.add_command(_command)
 for _command in (count, head, sample, files):
     program.add_command(_command)
-for _command in (status, fsck, doctor, state, explain, backup, restore, export):
+for _command in (run, commit, compact, status, fsck, doctor, state, explain):
+    program.add_command(_command)
+for _command in (backup, restore, export):
     program.add_command(_command)
 for _command in (jobs, tasks, dead_letters, formats, cost):
     program.add_command(_command)

@@ -42,7 +42,7 @@ from lakebed.tasks.job_reports import JobReports
 BatchT = TypeVar("BatchT")
 
 
-class _Taken(msgspec.Struct, frozen=True):
+class TakenJob(msgspec.Struct, frozen=True):
     """What a run has read of its job, all from one state."""
 
     job: CompactionJob
@@ -107,7 +107,7 @@ class RunCompactionJob(Generic[BatchT]):
         """
         began = self._clock.monotonic()
         try:
-            taken = _taken(table, job)
+            taken = taken_job(table, job)
         except NewerFormatError as error:  # who ends dead jobs must know that this one is sound
             self._reports.report(table.id, job, "failed", reason=f"{error.code()}: {error}")
             raise
@@ -147,7 +147,7 @@ class RunCompactionJob(Generic[BatchT]):
             )
         return True
 
-    def _was_rejected(self, table: OpenTable, taken: _Taken) -> bool:
+    def _was_rejected(self, table: OpenTable, taken: TakenJob) -> bool:
         """Whether the job was rejected as it is, and was not sent again since. Of one job several
         messages may be on their way."""
         try:
@@ -156,7 +156,7 @@ class RunCompactionJob(Generic[BatchT]):
             return False
         return last is not None and last.event == "rejected" and last.basis == taken.basis
 
-    def _merge(self, table: OpenTable, taken: _Taken, run: int, began: float) -> int:
+    def _merge(self, table: OpenTable, taken: TakenJob, run: int, began: float) -> int:
         job, start, inputs = taken.job.id, taken.start, taken.inputs
         key_range = next(iter(inputs.values())).key_range
         name = file_name(base=start.base, job=job, run=run, sequence=0)
@@ -176,7 +176,7 @@ class RunCompactionJob(Generic[BatchT]):
             raise self._missing(table, job, error) from error
         except MemoryError as error:  # nothing was committed
             raise out_of_memory(error) from error
-        output = _reference(written, taken.job.partition)
+        output = output_reference(written, taken.job.partition)
         change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)
         transaction, rows = table.own(start, change), output.rows if output else 0
         if self._commits is None:
@@ -235,7 +235,7 @@ class GiveUpCompactionJob:
             events.emit(events.COMPACTION_REJECTED, table=table.name, job=job, reason=reason)
 
 
-def _taken(table: OpenTable, job: JobId) -> _Taken | None:
+def taken_job(table: OpenTable, job: JobId) -> TakenJob | None:
     """Read a job; None: it holds nothing any more."""
     with table.head.reading() as state:
         held = state.job(job)
@@ -244,7 +244,7 @@ def _taken(table: OpenTable, job: JobId) -> _Taken | None:
         processing = table.processing(state, "compaction")
         if processing is not None and processing.processing.ages_groups:
             processing = msgspec.structs.replace(processing, whole=_has_all(state, held))
-        return _Taken(
+        return TakenJob(
             job=held,
             start=start_of(state),
             schema=state.schema(),
@@ -276,7 +276,8 @@ def _inputs(
     }
 
 
-def _reference(written: FileWritten | None, partition: PartitionId) -> FileReference | None:
+def output_reference(written: FileWritten | None, partition: PartitionId) -> FileReference | None:
+    """Return the reference to what a job wrote. partition: where it claimed."""
     if written is None:
         return None
     (part,) = written.key_ranges

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from lakebed.errors import InvalidError
-from lakebed.face.past_of_table import PastOfTable
+from lakebed.face.deleting_table import DeletingTable
 from lakebed.ingest.sources import (
     ArrowSource,
     FileSource,
@@ -23,7 +23,7 @@ from lakebed.tables.change_table import (
 from lakebed.tasks.user_jobs import Ingested
 
 
-class WrittenTable(PastOfTable):
+class WrittenTable(DeletingTable):
     """A table that rows are put into."""
 
     def clear(
@@ -81,6 +81,24 @@ class WrittenTable(PastOfTable):
             if isinstance(source, FileSource) and source.reading is not None:
                 error.facts.setdefault("path", source.reading)
             raise
+
+    def upsert(
+        self, rows: object, *, job: str | None = None, **options: Unpack[IngestOptions]
+    ) -> Ingested:
+        """Take rows in that replace those with the same keys, all or none: an ingest into a table
+        whose processing is `latest`, which shows of equal keys the row with the greatest sequence.
+
+        rows, job, options: as `ingest` takes them.
+
+        Raises:
+            InvalidError: the table keeps all rows of a key; nothing was written. What `ingest`
+                raises.
+        """
+        processing = self.processing
+        if processing is None or processing.latest is None:
+            hint = "create it with processing=lakebed.Processing(latest=lakebed.Latest(FIELD))"
+            raise InvalidError("the table keeps all rows of a key", table=self.name, hint=hint)
+        return self.ingest(rows, job=job, **options)
 
     def jobs(
         self,

@@ -36,6 +36,7 @@ from lakebed.statestore.log_entries.file_changes import (
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -144,6 +145,7 @@ def change_text(change: Change) -> str:
             | ReleaseClaim()
             | RemoveGarbage()
             | RaiseFloor()
+            | DeleteRanges()
         ):
             return _file_change_text(change)
         case CreateTable():
@@ -255,7 +257,13 @@ def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBa
 
 
 def _file_change_text(
-    change: AddFiles | ClaimFiles | ReplaceFiles | ReleaseClaim | RemoveGarbage | RaiseFloor,
+    change: AddFiles
+    | ClaimFiles
+    | ReplaceFiles
+    | ReleaseClaim
+    | RemoveGarbage
+    | RaiseFloor
+    | DeleteRanges,
 ) -> str:
     match change:
         case AddFiles():
@@ -271,6 +279,8 @@ def _file_change_text(
             return f"give up job {change.job[:JOB_LETTERS]}"
         case RemoveGarbage():
             return f"remove {_counted(len(change.files), 'file')} of garbage"
+        case DeleteRanges():
+            return f"delete the rows of {_counted(len(change.ranges), 'range')} of keys"
         case RaiseFloor():
             return f"raise the floor to {change.floor}"
 

@@ -14,9 +14,11 @@ from lakebed.model.keys import (
     above_prefix,
     decode_field,
     encode_field,
+    encode_key,
     field_end,
     key_value,
     key_value_text,
+    prefix_values,
     successor,
 )
 from lakebed.model.schema import Field, Schema
@@ -146,6 +148,33 @@ def span_of(fields: Sequence[Field], box: Box) -> tuple[KeyRange, bool]:
         most = above_prefix(prefix) if r.max is None else prefix + r.max
         return KeyRange(least, most), all(rest == EVERYTHING for rest in box[index + 1 :])
     return KeyRange(prefix, above_prefix(prefix)), True
+
+
+def whole_key_range(fields: Sequence[Field], box: Box) -> KeyRange | None:
+    """Return the range of whole keys that a box is, its ends encodings of leading key values. None:
+    the box holds fewer keys than lie between the least and the greatest of its own."""
+    prefix = b""
+    for index, (field, r) in enumerate(zip(fields, box, strict=True)):
+        if is_one_value(field, r):
+            prefix += r.min
+            continue
+        if any(rest != EVERYTHING for rest in box[index + 1 :]):
+            return None
+        end = _above_values(fields, prefix) if r.max is None else prefix + r.max
+        return KeyRange(prefix + r.min, end)
+    return KeyRange(prefix, _above_values(fields, prefix))
+
+
+def _above_values(fields: Sequence[Field], prefix: bytes) -> bytes | None:
+    """Return the encoding of leading key values above every key that begins with those of `prefix`
+    and below every other one above it; None: no key lies above."""
+    values = list(prefix_values(fields, prefix))
+    while values:
+        field = fields[len(values) - 1]
+        after = successor(field.type, values.pop())
+        if after is not None:
+            return encode_key(fields, (*values, after))
+    return None
 
 
 def box_around(fields: Sequence[Field], key_range: KeyRange) -> Box:

@@ -25,6 +25,7 @@ SETTINGS_CHANGED = "settings_changed"
 FIELDS_CHANGED = "fields_changed"
 PROCESSING_CHANGED = "processing_changed"
 TABLE_CLEARED = "table_cleared"
+ROWS_DELETED = "rows_deleted"
 TABLE_RENAMED = "table_renamed"
 TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
@@ -91,6 +92,7 @@ MEANINGS = {
     FIELDS_CHANGED: "fields of a table were added, renamed, dropped or widened",
     PROCESSING_CHANGED: "a table has another processing from now on",
     TABLE_CLEARED: "all rows of a table are gone; a new generation of it has begun",
+    ROWS_DELETED: "rows of a table were deleted, by a range of keys or another condition",
     TABLE_DROPPED: "a table, its rows and its name are gone",
     TABLE_RENAMED: "a table has another name, and all else that it had",
     TABLE_OFFLINE: "scheduled work passes over a table from now on",

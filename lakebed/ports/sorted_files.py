@@ -260,6 +260,19 @@ class SortedFiles(Protocol[BatchT]):
         """
         ...
 
+    def without(
+        self,
+        schema: Schema,
+        batches: Iterable[BatchT],
+        selection: Selection,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[BatchT]:
+        """Yield sorted rows with all columns, but for those of a selection.
+
+        processing: which rows stand for a delete: they stay, for queries show none of them.
+        """
+        ...
+
     def select(self, schema: Schema, batch: BatchT, columns: Sequence[str]) -> BatchT:
         """Return some columns of a batch that has all."""
         ...

@@ -36,6 +36,7 @@ from lakebed.sorted_files.reading.part_reading import read_part, row_groups_want
 from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.reading.query_sources import QuerySources
 from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
+from lakebed.sorted_files.reading.rows_left import rows_left
 from lakebed.sorted_files.reading.scanning.beside_each_other import BesideEachOther
 from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
 from lakebed.sorted_files.reading.tails import Tails
@@ -245,6 +246,19 @@ class ParquetFiles:
     ) -> Iterator[pa.RecordBatch]:
         """Yield what a user's iterator makes of sorted rows with all columns."""
         return iterated(schema, batches, use)
+
+    def without(
+        self,
+        schema: Schema,
+        batches: Iterable[pa.RecordBatch],
+        selection: Selection,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield sorted rows with all columns, but for those of a selection."""
+        latest = None if processing is None else processing.processing.latest
+        gone = row_request(schema, selection, None)
+        wanted = RowFilter(schema.row_keys, (EVERYTHING,), gone.key_boxes, gone.early)
+        return rows_left(batches, wanted, None if latest is None else latest.delete)
 
     def select(
         self, schema: Schema, batch: pa.RecordBatch, columns: Sequence[str]

@@ -39,6 +39,7 @@ from lakebed.statestore.log_entries.file_changes import (
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -133,6 +134,11 @@ CHANGES: tuple[Change, ...] = (
     ),
     BeginAgain(),
     ForgetOldItems(ConnectionId("feed"), 14_400),
+    DeleteRanges(((b"", b"d\x00\x00"),)),
+    DeleteRanges(
+        *(((b"c\x00\x00", b"d\x00\x00"), (b"e\x00\x00", None)), bytes(range(16))),
+        ((PartitionId(3), ((name(1), (1, 2)), (name(2), (0, 5)))),),
+    ),
 )
 
 

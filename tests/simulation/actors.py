@@ -21,17 +21,16 @@ from lakebed.errors import (
 from lakebed.model.keys import encode_key
 from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros
 from lakebed.model.paths import file_path, snapshot_of
-from lakebed.model.ranges import KeyRange, Range
-from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import condition_of
 from lakebed.statestore.log_entries.table_changes import ChangeSettings, Clear, PutPin
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.tables.change_table import change_fields
 from tests.simulation.auditor import CLOCK_SLACK, Auditor
+from tests.simulation.deleting import delete_range, delete_rows
 from tests.simulation.faults.weather import Mishap
 from tests.simulation.machine import Machine
 from tests.simulation.queued import commit_queued, hear, queue_claims, queue_rows
 from tests.simulation.rows import ArrowRequest, Row, TupleRequest, rows_asked
+from tests.simulation.selections import fits, some_condition
 from tests.simulation.truth import Asked
 from tests.simulation.violation import READERS, Violation
 
@@ -290,29 +289,6 @@ def paths_of(auditor: Auditor) -> set[str]:
     return {file_path(auditor.table, r.file.name) for r in auditor.state.all_references()}
 
 
-def some_condition(world: World) -> Selection | None:
-    """Return a range, a key, or nothing."""
-    if world.rng.random() < 0.6:
-        return None
-    least, most = sorted((world.row_maker.key(), world.row_maker.key()))
-    if world.rng.random() < 0.3:
-        return condition_of(world.schema, keys=[least])
-    given = {"key": Range(least, most, max_inclusive=world.rng.random() < 0.5)}
-    if len(world.schema.row_keys) > 1 and world.rng.random() < 0.6:
-        part = {"part": Range(world.rng.choice("abc"), None)}
-        given = part if world.rng.random() < 0.5 else given | part
-    return condition_of(world.schema, ranges=given)
-
-
-def fits(world: World, condition: Selection | None, row: Row) -> bool:
-    """Whether a condition wants a row."""
-    if condition is None:
-        return True
-    fields = world.schema.row_keys
-    key = [encode_key([field], [value]) for field, value in zip(fields, row, strict=False)]
-    return any(all(map(KeyRange.contains, box, key)) for box in condition.boxes)
-
-
 def hear_answers(world: World, machine: Machine) -> None:
     hear(world)
 
@@ -343,6 +319,8 @@ ACTORS: dict[Actor, int] = {
     queue_claims: 3,
     commit_queued: 8,
     hear_answers: 2,
+    delete_range: 4,
+    delete_rows: 2,
 }
 
 THEMES: dict[str, tuple[Actor, ...]] = {
@@ -367,6 +345,8 @@ THEMES: dict[str, tuple[Actor, ...]] = {
     "leaps": (ingest, clear, collect, send_again, sweep),
     "caches": (ingest, send_again, read, sweep, create_jobs, work),
     "readers": (ingest, read, read_pinned, create_jobs, work, collect),
+    "deletes": (ingest, delete_range, create_jobs, work, split, read),
+    "values": (ingest, delete_rows, create_jobs, work, read),
 }
 """What a world does most."""
 

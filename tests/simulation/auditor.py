@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
 from lakebed.errors import LakebedError
 from lakebed.model.files import FileReference
+from lakebed.model.keys import encode_key
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     RUN_BYTES,
@@ -26,11 +28,14 @@ from lakebed.model.names import (
 )
 from lakebed.model.partitions import PartitionTree
 from lakebed.model.paths import file_path
+from lakebed.model.ranges import KeyRange
+from lakebed.model.schema import Field
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.log_entries.codec import Entry, decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles, ClaimFiles, ReplaceFiles
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.log_entries.table_changes import (
     Clear,
     CreateTable,
@@ -42,6 +47,7 @@ from lakebed.statestore.log_entries.transactions import Change, Transaction, fin
 from lakebed.statestore.table_state.state import Moment, TableState
 from tests.simulation.new_state import new_state
 from tests.simulation.rows import ProcessedRows, Request, Row, processed_rows
+from tests.simulation.stored_rows import StoredRows
 from tests.simulation.violation import (
     CLAIMS,
     DELAY,
@@ -49,6 +55,7 @@ from tests.simulation.violation import (
     LANDED_ONCE,
     NO_GAP,
     REPLAY,
+    ROWS,
     TILES,
     TIME,
     Violation,
@@ -58,6 +65,8 @@ CLOCK_SLACK = Micros(601 * MICROS_PER_SECOND)
 """A machine's clock may be ten minutes ahead of the store's before it is refused."""
 
 Look = Callable[[str], ObjectFacts | None]
+RowsGone = Callable[[Counter[Row]], Counter[Row]]
+"""Gives the rows that are left of some."""
 
 
 class Landing(msgspec.Struct, frozen=True):
@@ -93,9 +102,13 @@ class Auditor:
         self._look = look
         self._by_digest: dict[RequestDigest, list[Landing]] = {}
         self._claimed: dict[JobId, set[FileName]] = {}
-        self._added: list[tuple[TransactionNumber, Request]] = []
+        self._rows: list[tuple[TransactionNumber, Request | RowsGone]] = []
         self._processed: ProcessedRows | None = None
         self._garbage_since: dict[FileName, Micros] = {}
+        self._claimed_at: dict[JobId, TransactionNumber] = {}
+        self.wanted_gone: list[Callable[[Row], bool]] = []
+        """Which rows were asked to be deleted so far, by values or many keys."""
+        self.stored: StoredRows | None = None
 
     @property
     def number(self) -> TransactionNumber:
@@ -103,13 +116,19 @@ class Auditor:
         return TransactionNumber(len(self.bodies))
 
     def rows_at(self, number: TransactionNumber) -> Counter[Row]:
-        """Return the rows of a version: of all requests that had landed since the last clear."""
+        """Return the rows of a version: of all requests that had landed since the last clear, but
+        for those that were deleted since they did."""
+        rows = self._given_at(number)
+        return rows if self._processed is None else self._processed(rows)
+
+    def _given_at(self, number: TransactionNumber) -> Counter[Row]:
+        """Return the rows of a version as they were given, whatever becomes of equal keys."""
         since = max((n for n in self.cleared_at if n <= number), default=0)
         rows: Counter[Row] = Counter()
-        for landed, request in self._added:
+        for landed, what in self._rows:
             if since < landed <= number:
-                rows += request.rows
-        return rows if self._processed is None else self._processed(rows)
+                rows = rows + what.rows if isinstance(what, Request) else what(rows)
+        return rows
 
     def landings_of(self, digest: RequestDigest) -> list[Landing]:
         """Return where a user's request landed."""
@@ -177,7 +196,7 @@ class Auditor:
         landings.append(landing)
         if transaction.user:
             self._by_digest.setdefault(transaction.digest, []).append(landing)
-            self._added.append((moment.number, self._requests[transaction.digest]))
+            self._rows.append((moment.number, self._requests[transaction.digest]))
 
     def _apply(self, change: Change, moment: Moment) -> None:
         claims = dict(self._claimed)
@@ -188,6 +207,7 @@ class Auditor:
             claims[change.job] = set(change.inputs)
         if isinstance(change, ReplaceFiles) and claims.get(change.job) != set(change.inputs):
             raise Violation(CLAIMS, f"job {change.job} replaces what it does not hold")
+        self._note_rewritten(change, moment)
         change.apply(self.state, moment)
         if isinstance(change, Clear | DropTable):
             claims = {}
@@ -196,7 +216,10 @@ class Auditor:
             self._claimed = self._claims()
         if any(claims[job] != files for job, files in self._claimed.items()):
             raise Violation(CLAIMS, f"entry {moment.number} changed the claims of another job")
-        if isinstance(change, CreateTable | Split | Clear):
+        if isinstance(change, DeleteRanges):
+            fields, ranges = self.state.schema().row_keys, change.key_ranges
+            self._rows.append((moment.number, partial(_without, fields, ranges)))
+        if isinstance(change, CreateTable | Split | Clear | DeleteRanges):
             self._check_tiles(moment.number)
         if isinstance(change, SetProcessing):
             self._processed = processed_rows(self.state)
@@ -204,6 +227,24 @@ class Auditor:
             self._check_exist(change.files)
         if isinstance(change, ReplaceFiles) and change.output is not None:
             self._check_exist((change.output,))
+
+    def _note_rewritten(self, change: Change, moment: Moment) -> None:
+        """Write down what a job takes away, before it does: rows that users want gone, alone. Where
+        rows become one, all that were given with their keys when the job began go with them."""
+        if isinstance(change, ClaimFiles):
+            self._claimed_at[change.job] = moment.number
+        if not isinstance(change, ReplaceFiles) or not self.wanted_gone or self.stored is None:
+            return
+        gone = self.stored.taken_away(self.state, change)
+        if not all(any(one(row) for one in self.wanted_gone) for row in gone):
+            raise Violation(ROWS, f"job {change.job} took rows away: {dict(gone)}")
+        if gone and self._processed is not None:
+            width = len(self.state.schema().key_fields)
+            keys = {row[:width] for row in gone}
+            given = self._given_at(self._claimed_at[change.job])
+            gone = Counter({row: n for row, n in given.items() if row[:width] in keys})
+        if gone:
+            self._rows.append((moment.number, lambda rows: rows - gone))
 
     def _claims(self) -> dict[JobId, set[FileName]]:
         rows = self.state.connection.execute(
@@ -249,6 +290,15 @@ class Auditor:
     def close(self) -> None:
         """Forget the state."""
         self.state.connection.close()
+
+
+def _without(
+    fields: Sequence[Field], ranges: Sequence[KeyRange], rows: Counter[Row]
+) -> Counter[Row]:
+    """Return the rows whose row keys lie in none of some ranges."""
+    keys = {row: encode_key(fields, row[: len(fields)]) for row in rows}
+    gone = [row for row, key in keys.items() if any(r.contains(key) for r in ranges)]
+    return rows - Counter({row: rows[row] for row in gone})
 
 
 @contextmanager

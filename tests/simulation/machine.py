@@ -21,12 +21,16 @@ from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker, MemoryTab
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
+from lakebed.deletes.delete_rows import DeleteRows
+from lakebed.deletes.drop_ranges import DropRanges
+from lakebed.deletes.rewrite_leaves import RewriteLeaves
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import TableId
 from lakebed.ports.job_queue import BODY_BYTES_MAX, JobQueue, Received
+from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -110,7 +114,7 @@ class Machine:
         self.objects = FaultyObjectStore(shared.objects, shared.weather, crashes)
         queues = FaultyJobQueues(shared.queues, shared.weather, crashes)
         self.queue, commits = queues.open(COMPACTION_QUEUE), queues.open(COMMIT_QUEUE)
-        self.files = self._sorted_files()
+        self.files = sorted_files(shared, self.objects)
         told: dict[str, Any] = {"clock": clock, "tracker": shared.tracker}
         self.commits = SendCommits(
             queue=commits,
@@ -131,6 +135,7 @@ class Machine:
         self.collect = parts.collect(objects=self.objects)
         self.sweep = parts.sweep(objects=self.objects)
         self.query = parts.query(files=self.files)
+        self.delete = self._deletes()
         self.catalog = TableCatalog(
             registry=KillableRegistry(shared.registry, shared.weather, crashes),
             logs=self.logs,
@@ -150,6 +155,12 @@ class Machine:
             give_up=self.give_up,
             tracker=self.shared.tracker,
         )
+
+    def _deletes(self) -> DeleteRows[Any]:
+        rewrite = RewriteLeaves[Any](
+            files=self.files, clock=self.clock, run_job=self.run_job, give_up=self.give_up
+        )
+        return DeleteRows(ranges=DropRanges(query=self.query, files=self.files), rewrite=rewrite)
 
     def _worker(self) -> Worker:
         visibility = Visibility(keep_hidden=self._kept_hidden)
@@ -224,12 +235,14 @@ class Machine:
                 return self.catalog.opened(entry)
         return None
 
-    def _sorted_files(self) -> Any:  # noqa: ANN401 - files of tuples or of Arrow's batches
-        if not self.shared.parquet:
-            from lakebed.backends.memory import TupleFiles
 
-            return TupleFiles(self.objects)
-        from lakebed.sorted_files.parquet_files import ParquetFiles
+def sorted_files(shared: Shared, objects: ObjectStore) -> Any:  # noqa: ANN401 - of tuples or Arrow
+    """Return what keeps rows in objects, as all machines of a world do."""
+    if not shared.parquet:
+        from lakebed.backends.memory import TupleFiles
 
-        spill = self.shared.scratch / "spill"
-        return ParquetFiles(self.objects, spill_directory=spill, memory_bytes=1 << 22)
+        return TupleFiles(objects)
+    from lakebed.sorted_files.parquet_files import ParquetFiles
+
+    spill = shared.scratch / "spill"
+    return ParquetFiles(objects, spill_directory=spill, memory_bytes=1 << 22)

@@ -73,6 +73,11 @@ class RowMaker:
         number = self._rng.randrange(-self._width, self._width)
         return f"{number + 500:05}" if self._is_text else number
 
+    def key_behind(self, key: Any) -> Any:  # noqa: ANN401 - as `key` gives them
+        """Return a key a little greater than another one."""
+        more = self._rng.randrange(1, 9)
+        return f"{int(key) + more:05}" if self._is_text else key + more
+
     def _row(self, middle: int) -> Row:
         self._last += 1
         number = middle + self._rng.randrange(5) if self._rng.random() < 0.5 else None

@@ -17,9 +17,14 @@ from lakebed.backends.faulty import CALM, Crash, CrashPlan, Fault
 from lakebed.backends.faulty.crash_plan import Moment
 from lakebed.backends.memory.job_queues import RECEIVES_MAX
 from lakebed.errors import LakebedError
+from lakebed.model.predicates.language import field
+from lakebed.model.ranges import Range
+from lakebed.ports.sorted_files import Selection
+from lakebed.query.run_query import condition_of, everything_of
 from lakebed.statestore.open_table import OpenTable
 from tests.simulation import actors, queued
 from tests.simulation.actors import send
+from tests.simulation.deleting import delete_from, rewrite_without
 from tests.simulation.ending import keep_house
 from tests.simulation.machine import Machine
 from tests.simulation.truth import Asked
@@ -109,6 +114,23 @@ def drop_table(world: World, machine: Machine) -> None:
         machine.catalog.drop("other")
 
 
+def delete_range(world: World, machine: Machine) -> None:
+    middle = condition_of(world.schema, ranges={"key": Range(*the_middle(world))})
+    delete_from(world, machine, main_table(machine), middle)
+
+
+def delete_rows(world: World, machine: Machine) -> None:
+    wanted = Selection((everything_of(world.schema),), None, field("id") > 20)
+    rewrite_without(world, machine, main_table(machine), wanted)
+
+
+def the_middle(world: World) -> tuple[object, object]:
+    """Return two keys between which some rows lie, and beyond which others do."""
+    rows = world.auditors[world.main.id].rows_at(world.auditors[world.main.id].number)
+    keys = sorted({row[0] for row in rows})
+    return keys[len(keys) // 3], keys[2 * len(keys) // 3]
+
+
 # what must have been, so that there is something to do
 
 
@@ -193,6 +215,8 @@ CASES: Mapping[str, Case] = {
     "commits of the queue": Case(commit_what_is_queued, queued_commits),
     "dead letters": Case(give_up_dead_jobs, dead_jobs),
     "split": Case(split, many_rows),
+    "range of keys deleted": Case(delete_range, some_jobs),
+    "rows deleted": Case(delete_rows, some_jobs),
     "collection": Case(collect, some_garbage),
     "sweep": Case(sweep, what_a_killed_job_left),
     "snapshot and truncation": Case(snapshot_and_truncate, two_snapshots),

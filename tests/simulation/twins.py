@@ -13,6 +13,7 @@ import pytest
 
 from lakebed.compaction import run_job
 from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.deletes import rewrite_leaves
 from lakebed.errors import ObjectMissingError
 from lakebed.garbage.collect import CollectGarbage
 from lakebed.garbage.sweep import SweepObjects
@@ -34,6 +35,7 @@ from lakebed.statestore import committer as committer_module
 from lakebed.statestore import snapshots as snapshots_module
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.head import TableHead
+from lakebed.statestore.log_entries import range_deletes
 from lakebed.statestore.log_entries.file_changes import ClaimFiles, RaiseFloor, RemoveGarbage
 from lakebed.statestore.log_entries.table_changes import Split
 from lakebed.statestore.log_entries.time_changes import LeapTime
@@ -42,6 +44,7 @@ from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state import proven_state
 from lakebed.statestore.table_state import state as state_module
+from lakebed.statestore.table_state.range_contents import LeafInRanges
 from lakebed.statestore.table_state.state import Moment, TableState
 from lakebed.statestore.table_state.time_records import Leap, put_leap
 from tests.simulation import violation as v
@@ -301,6 +304,18 @@ def never_sends_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CreateCompactionJobs, "_send_again", lambda *_, **__: None)
 
 
+def deletes_end_no_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_deletes, "end_claims", lambda *_: None)
+
+
+def deletes_take_whole_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LeafInRanges, "points", ())
+
+
+def deletes_look_at_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrite_leaves._Leaf, "folds", False)
+
+
 def names_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     def guessed(**given: Any) -> FileName:  # noqa: ANN401 - as the function it replaces
         return file_name(**given | {"job": JobId("job"), "run": 0})
@@ -371,5 +386,14 @@ TWINS: dict[str, Twin] = {
     ),
     "answer before the commit": _twin("queued", v.TRUTH, committer=AnswersBeforeCommit),
     "job never sent again": _twin("jobs", v.ENDS, patches=(never_sends_again,)),
+    "a late compaction brings deleted rows back": _twin(
+        "deletes", v.ROWS, v.READERS, patches=(deletes_end_no_claim,)
+    ),
+    "a delete takes whole leaves": _twin(
+        "deletes", v.ROWS, v.READERS, patches=(deletes_take_whole_leaves,)
+    ),
+    "a delete looks at a part of a leaf that folds": _twin(
+        "values", v.ROWS, v.READERS, v.TRUTH, patches=(deletes_look_at_files_alone,)
+    ),
     "names are guessed": _twin("all", v.NAMES, patches=(names_are_guessed,)),
 }

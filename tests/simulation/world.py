@@ -37,7 +37,7 @@ from tests.simulation.faults.damaged_cache import make_states_large
 from tests.simulation.faults.lies import IDLE_CHANCE, IDLE_CHANCES, LYING_EVERY, Lies
 from tests.simulation.faults.rolled_back import check_rolled_back
 from tests.simulation.faults.weather import HARSHER, Mishap, Weather
-from tests.simulation.machine import Machine, Parts, Shared
+from tests.simulation.machine import Machine, Parts, Shared, sorted_files
 from tests.simulation.new_state import state_in
 from tests.simulation.observed import ObservedLogs, ObservedObjects
 from tests.simulation.queued import Sent
@@ -52,6 +52,7 @@ from tests.simulation.rows import (
     processing_of,
 )
 from tests.simulation.scheduler import ScheduledClock, Scheduler
+from tests.simulation.stored_rows import StoredRows
 from tests.simulation.truth import Asked, Truth
 from tests.simulation.violation import Violation
 
@@ -85,7 +86,11 @@ class World:
         self.ages = lying and (theme is not None or seed % 2 == 0)
         self.schema = AGING_SCHEMA if self.ages else self.rng.choice(SCHEMAS)
         self.processing = (
-            AGING if self.ages else None if theme else processing_of(seed, self.schema)
+            AGING
+            if self.ages
+            else processing_of(seed, self.schema)
+            if theme in (None, "values")
+            else None
         )
         self.row_maker = RowMaker(self.schema, self.rng, self.clock.now)
         self.auditors: dict[TableId, Auditor] = {}
@@ -151,7 +156,10 @@ class World:
     def auditor_of(self, table: TableId) -> Auditor:
         """Return a table's auditor."""
         if table not in self.auditors:
-            self.auditors[table] = Auditor(table, self.clock, self._requests, self._facts)
+            made = Auditor(table, self.clock, self._requests, self._facts)
+            files = sorted_files(self.shared, self.shared.objects)
+            made.stored = StoredRows(table, files, self.schema)
+            self.auditors[table] = made
         return self.auditors[table]
 
     def _facts(self, path: str) -> ObjectFacts | None:

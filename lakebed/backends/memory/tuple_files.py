@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar, cast
 
 import anycrc
 import msgspec
@@ -27,8 +27,9 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.files import FilePart, StoredFile, bounds_of
-from lakebed.model.names import FileName
-from lakebed.model.processing import IteratorUse, ProcessingPass
+from lakebed.model.names import FileName, Micros
+from lakebed.model.predicates.language import Predicate
+from lakebed.model.processing import IteratorUse, Processing, ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.samples import KEYS_MAX, Sample
 from lakebed.model.schema import Schema
@@ -187,7 +188,6 @@ class TupleFiles:
             start, end = _span(body.keys, part.key_range)
             pairs += zip(body.keys[start:end], body.rows[start:end], strict=True)
         if condition is not None:
-            assert condition.where is None, "these rows are asked for by key"
             fits = self._layouts.of(schema).test(condition)
             pairs = [pair for pair in pairs if fits(pair[1])]
         work = None if processing is None else TupleWork(schema, processing)
@@ -198,6 +198,8 @@ class TupleFiles:
         if work is not None:
             pairs = list(work.merged(pairs))
         rows = [row for _, row in pairs]
+        if condition is not None and condition.where is not None:
+            rows = _kept(schema, rows, condition)
         if condition is not None and condition.columns is not None:
             rows = self.select(schema, rows, condition.columns)
         yield from _batches(rows)
@@ -228,6 +230,22 @@ class TupleFiles:
         if processing is None or not processing.processing.merges_rows:
             merges = [(part,) for parts in merges for part in parts]
         yield from self.read(schema, list(reversed(merges)), condition, figures, processing)
+
+    def without(
+        self,
+        schema: Schema,
+        batches: Iterable[Batch],
+        selection: Selection,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[Batch]:
+        """Yield sorted rows, but for those of a selection."""
+        fits = self._layouts.of(schema).test(selection)
+        latest = None if processing is None else processing.processing.latest
+        stays = schema.fields.index(schema.field(latest.delete)) if latest and latest.delete else -1
+        for batch in batches:
+            found = [row for row in batch if fits(row) and not (stays >= 0 and row[stays])]
+            gone = set(map(id, _kept(schema, found, selection)))
+            yield [row for row in batch if id(row) not in gone]
 
     def iterated(self, schema: Schema, batches: Iterable[Batch], use: IteratorUse) -> NoReturn:
         """Refuse: iterators take Arrow batches."""
@@ -308,6 +326,14 @@ def _span(keys: Sequence[bytes], key_range: KeyRange) -> tuple[int, int]:
     start = bisect_left(keys, key_range.min)
     end = len(keys) if key_range.max is None else bisect_left(keys, key_range.max)
     return start, max(start, end)
+
+
+def _kept(schema: Schema, rows: list[Row], condition: Selection) -> list[Row]:
+    """Return the rows that the test of a condition keeps, which is a predicate here."""
+    if condition.where is None:
+        return rows
+    test = Processing(filter=cast("Predicate", condition.where))
+    return TupleWork(schema, ProcessingPass(test, Micros(0), "query")).selected(rows)
 
 
 def _written(keys: Sequence[bytes], key_range: KeyRange) -> RowsWritten | None:

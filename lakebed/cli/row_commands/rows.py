@@ -120,7 +120,7 @@ def ingest(session: Session, given: IngestArguments) -> None:
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
         opened = lake.table(given.table)
         done = opened.ingest(
-            _rows_named(given.paths),
+            rows_named(given.paths),
             job=given.job,
             format=given.format,
             extra_columns=given.extra_columns,
@@ -133,7 +133,7 @@ def ingest(session: Session, given: IngestArguments) -> None:
     show_ingested(session, given.table, done)
 
 
-def _rows_named(paths: tuple[str, ...]) -> object:
+def rows_named(paths: tuple[str, ...]) -> object:
     """Return what the library takes: paths, or stdin."""
     if "-" not in paths:
         return list(paths)

@@ -31,6 +31,7 @@ from lakebed.statestore.log_entries.feed_changes import (
 )
 from lakebed.statestore.log_entries.log_changes import LOG_FORMAT, ResumeLog
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
+from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRanges
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -60,6 +61,7 @@ _FORMATS: dict[type, int] = {
     ResetPosition: FEED_FORMAT,
     DropPosition: FEED_FORMAT,
     BeginAgain: FEED_FORMAT,
+    DeleteRanges: DELETE_FORMAT,
 }
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""

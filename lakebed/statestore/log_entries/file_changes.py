@@ -101,9 +101,9 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
 
     def apply(self, state: TableState, moment: Moment) -> None:
         inputs = state.claimed(self.job)
-        _change_each(state, "DELETE FROM file_references", inputs)
+        change_each(state, "DELETE FROM file_references", inputs)
         for file in {r.file.name: r.file for r in inputs}.values():
-            _collect_if_unreferenced(state, file.name, file.size, moment)
+            collect_if_unreferenced(state, file.name, file.size, moment)
         if self.output is not None:
             add_references(state, (self.output,))
         state.write("DELETE FROM jobs WHERE id = ?", (self.job,))
@@ -121,7 +121,7 @@ class ReleaseClaim(msgspec.Struct, frozen=True, array_like=True, tag="give_up"):
 
     def apply(self, state: TableState, moment: Moment) -> None:
         held = state.claimed(self.job)
-        _change_each(state, "UPDATE file_references SET job = NULL", held)
+        change_each(state, "UPDATE file_references SET job = NULL", held)
         state.write("DELETE FROM jobs WHERE id = ?", (self.job,))
 
 
@@ -163,8 +163,12 @@ class RaiseFloor(msgspec.Struct, frozen=True, array_like=True, tag="floor"):
         state.write("DELETE FROM pins WHERE until < ?", (moment.at,))
 
 
-def _change_each(state: TableState, change: str, references: Sequence[FileReference]) -> None:
-    """Run a statement on the rows of references, each found by its key."""
+def change_each(state: TableState, change: str, references: Sequence[FileReference]) -> None:
+    """Run a statement on the rows of references, each found by its key.
+
+    Raises:
+        CacheDamagedError: a reference is not there.
+    """
     for reference in references:
         where = "WHERE partition = ? AND file = ?"
         key = (reference.partition, reference.file.name)
@@ -172,7 +176,8 @@ def _change_each(state: TableState, change: str, references: Sequence[FileRefere
             raise damaged("file_references", partition=reference.partition)
 
 
-def _collect_if_unreferenced(state: TableState, file: FileName, size: int, moment: Moment) -> None:
+def collect_if_unreferenced(state: TableState, file: FileName, size: int, moment: Moment) -> None:
+    """Let a file be garbage, unless it has a reference."""
     state.write(
         "INSERT INTO garbage SELECT ?1, ?2, ?3, ?4"
         " WHERE NOT EXISTS (SELECT 1 FROM file_references WHERE file = ?1)",

@@ -134,7 +134,7 @@ class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
     def apply(self, state: TableState, moment: Moment) -> None:
         leaf = state.partition(self.partition)
         assert leaf is not None, "checked"
-        _grow(state, leaf, self.points)
+        grow(state, leaf, self.points)
         split_references(state, self.partition, dict(self.shares))
 
 
@@ -305,10 +305,10 @@ def _check_points(points: tuple[bytes, ...], key_range: KeyRange, schema: Schema
 
 def _plant(state: TableState, root: PartitionId, points: tuple[bytes, ...]) -> None:
     state.write("UPDATE head SET partition_next = ?", (root + 1,))
-    _grow(state, Partition(root), points)
+    grow(state, Partition(root), points)
 
 
-def _grow(state: TableState, leaf: Partition, points: tuple[bytes, ...]) -> None:
+def grow(state: TableState, leaf: Partition, points: tuple[bytes, ...]) -> None:
     """Write the nodes that replace a leaf; ids count up and are never used twice."""
     nodes = grown(leaf, points, next_id=state.head().partition_next)
     for n in nodes:

@@ -49,6 +49,7 @@ from lakebed.statestore.log_entries.position_changes import (
     ResetPosition,
     sent_revision,
 )
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -102,6 +103,7 @@ Change = (
     | ResetPosition
     | DropPosition
     | BeginAgain
+    | DeleteRanges
 )
 
 

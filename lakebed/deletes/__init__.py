@@ -1,0 +1,2 @@
+"""Rows go: whole ranges of keys by one entry of the log, others by rewriting the files they lie
+in."""

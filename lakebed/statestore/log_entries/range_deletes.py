@@ -1,0 +1,107 @@
+"""Deletes of ranges of keys: one change, whatever the ranges hold.
+
+`check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
+what it does never changes (H14).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+
+from lakebed.errors import ConflictError, InvalidError
+from lakebed.model.keys import prefix_values
+from lakebed.model.names import FileName, JobId, PartitionId
+from lakebed.model.ranges import KeyRange
+from lakebed.statestore.log_entries.file_changes import (
+    ReleaseClaim,
+    change_each,
+    collect_if_unreferenced,
+)
+from lakebed.statestore.log_entries.table_changes import grow
+from lakebed.statestore.table_state.placing import split_references
+from lakebed.statestore.table_state.range_contents import (
+    LeafInRanges,
+    digest_of_files,
+    leaves_in_ranges,
+)
+from lakebed.statestore.table_state.state import Moment, TableState
+
+DELETE_FORMAT = 6
+
+Shares = tuple[tuple[FileName, tuple[int, ...]], ...]
+"""For a file, the weight of each new leaf from its sample."""
+
+
+class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ranges"):
+    """All rows go that are there and have keys in one of the ranges. Rows of commits that come
+    later stay, whatever their base.
+
+    A leaf that holds others, too, is cut at the ends, as a split does it (H41). A claim ends that
+    holds a file of the ranges: the output of its job would bring rows back (H40).
+
+    ranges: least and end of each, encodings of leading row keys; b"": from the least key; None: to
+        the greatest. Ascending, none meets another.
+    files: stands for the files that the ranges held when their rows were counted, and refuses
+        others; b"": whatever they hold.
+    shares: by leaf that is cut, as a split has them; of a leaf that changed since, rows are shared
+        evenly.
+    """
+
+    ranges: tuple[tuple[bytes, bytes | None], ...]
+    files: bytes = b""
+    shares: tuple[tuple[PartitionId, Shares], ...] = ()
+
+    @property
+    def key_ranges(self) -> tuple[KeyRange, ...]:
+        """Return the ranges of encoded keys."""
+        return tuple(KeyRange(least, end) for least, end in self.ranges)
+
+    def check(self, state: TableState) -> None:
+        self._check_ranges(state)
+        for _, shares in self.shares:
+            if any(min(weights, default=0) < 0 for _, weights in shares):
+                raise InvalidError("shares are no weights")
+        if self.files and self.files != digest_of_files(leaves_in_ranges(state, self.key_ranges)):
+            hint = "count again: files came or went since"
+            raise ConflictError("the ranges do not hold what was counted", hint=hint)
+
+    def _check_ranges(self, state: TableState) -> None:
+        ranges = self.key_ranges
+        if not ranges or any(r.is_empty for r in ranges):
+            raise InvalidError("a range to delete is empty")
+        if any(a.max is None or a.max >= b.min for a, b in pairwise(ranges)):
+            raise InvalidError("ranges to delete are sorted, and none meets another")
+        fields = state.schema().row_keys
+        for end in (end for r in ranges for end in (r.min, r.max or b"")):
+            try:
+                prefix_values(fields, end)
+            except ValueError as error:
+                raise InvalidError("a range to delete ends at no key", problem=error) from None
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        shares = dict(self.shares)
+        for leaf in leaves_in_ranges(state, self.key_ranges):
+            if leaf.points:
+                _cut(state, leaf, shares.get(leaf.id, ()))
+        held = [one for leaf in leaves_in_ranges(state, self.key_ranges) for one in leaf.held]
+        end_claims(state, {job for _, job in held if job is not None}, moment)
+        dropped = [reference for reference, _ in held]
+        change_each(state, "DELETE FROM file_references", dropped)
+        for file in {r.file.name: r.file for r in dropped}.values():
+            collect_if_unreferenced(state, file.name, file.size, moment)
+
+
+def end_claims(state: TableState, jobs: set[JobId], moment: Moment) -> None:
+    """Let some jobs hold nothing any more: their files are free."""
+    for job in sorted(jobs):
+        ReleaseClaim(job).apply(state, moment)
+
+
+def _cut(state: TableState, leaf: LeafInRanges, shares: Shares) -> None:
+    node = state.partition(leaf.id)
+    assert node is not None, "just read"
+    grow(state, node, leaf.points)
+    fitting = {name: weights for name, weights in shares if len(weights) == len(leaf.points) + 1}
+    split_references(state, leaf.id, fitting)
