@@ -31,6 +31,7 @@ from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
+from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -102,6 +103,7 @@ class App:
     collect: CollectGarbage
     sweep: SweepObjects
     query: RunQuery[pa.RecordBatch]
+    past: PastVersions
     count: CountRows[pa.RecordBatch]
     inspection: InspectionServices
     source_files: Callable[[], SourceFiles | None]

@@ -39,6 +39,7 @@ from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
+from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -153,7 +154,8 @@ def _app(
     objects, clock, tracker, rng = stores.objects, stores.clock, stores.tracker, stores.rng
     files, spill, heads = kept.files, kept.spill, kept.heads
     queue, commit_queue = stores.queues.open(COMPACTION_QUEUE), stores.queues.open(COMMIT_QUEUE)
-    catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files)
+    past = PastVersions(logs=stores.logs, snapshots=heads.snapshots)
+    catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files, past=past)
     ingest = partial(IngestRows[pa.RecordBatch], files=files, clock=clock, tracker=tracker)
     return App(
         location=stores.location,
@@ -186,6 +188,7 @@ def _app(
         collect=CollectGarbage(objects=objects),
         sweep=SweepObjects(objects=objects),
         query=query,
+        past=past,
         count=CountRows[pa.RecordBatch](query=query, files=files),
         inspection=_inspection(stores, kept, leftovers, catalog),
         source_files=partial(stores.source_files, spill.path),

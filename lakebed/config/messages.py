@@ -29,6 +29,7 @@ from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, job_id, table_name
 from lakebed.model.predicates.language import Predicate, predicate_from_json
 from lakebed.model.predicates.text import predicate_from_text
+from lakebed.model.versions import version_of
 
 MESSAGE_BYTES_MAX = 256 * 1024
 """What SQS takes; for a lambda that is invoked, the same."""
@@ -209,6 +210,13 @@ class QueryMessage(UserMessage):
     limit: Annotated[
         int | None, Field(ge=1, le=1 << 53, description="At most so many rows. Left out: all.")
     ] = None
+    as_of: Annotated[
+        int | Annotated[str, StringConstraints(min_length=1, max_length=100)] | None,
+        Field(
+            description="The version to read: the number of a log entry, such as an ingest"
+            " returns, a time like `2026-11-25T10:00Z`, or a tag. Left out: the newest."
+        ),
+    ] = None
     format: Annotated[
         Literal["json", "arrow"],
         Field(
@@ -226,6 +234,11 @@ class QueryMessage(UserMessage):
                 predicate_in(self.where)
             except InvalidError as error:
                 raise ValueError(f"where: {error}") from None
+        if self.as_of is not None:
+            try:
+                version_of(self.as_of)
+            except InvalidError as error:
+                raise ValueError(f"as_of: {error}") from None
         return self
 
 

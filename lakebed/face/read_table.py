@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lakebed.face.written_table import WrittenTable
 from lakebed.model.predicates.language import Predicate
 from lakebed.model.processing import iterator_use
+from lakebed.model.versions import AsOf
 from lakebed.processing.iterators import load_iterator
 from lakebed.query.explanation import QueryExplanation
 from lakebed.query.frames import as_pandas, as_polars
@@ -34,6 +35,7 @@ class ReadTable(WrittenTable):
         where: Predicate | pc.Expression | None = None,
         limit: int | None = None,
         iterator: tuple[str, Mapping[str, Any]] | None = None,
+        as_of: AsOf | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of one version, in key order, as a stream that reads what is asked of it.
 
@@ -45,15 +47,20 @@ class ReadTable(WrittenTable):
         where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
         limit: rows at the most.
         iterator: a step on the rows, by the name of its entry point and its configuration.
+        as_of: the version: a log number (`ingest` returns one), a time (with an offset), or a tag;
+            None for the newest. Schema, processing and age of rows are those of that version.
 
         Raises:
-            InvalidError: an unknown field, a wrong type, reversed ends, no such iterator.
+            InvalidError: an unknown field, a wrong type, reversed ends, no such iterator; a version
+                that lies ahead, an unknown tag.
             IteratorError: while reading: it failed.
-            VersionExpiredError: while reading: too slow, the version was collected; query again.
+            VersionExpiredError: an older version is not kept any more: the hint names the oldest
+                one. While reading: too slow, the version was collected; query again.
         """
         plan = self._app.query.plan(
             self._opened,
             partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
+            as_of=as_of,
         )
         whole = arrow_schema(plan.schema)
         given = whole if columns is None else pa.schema([whole.field(name) for name in columns])
@@ -69,15 +76,16 @@ class ReadTable(WrittenTable):
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
         where: Predicate | pc.Expression | None = None,
+        as_of: AsOf | None = None,
     ) -> int:
         """Return how many rows `query` gives with the same arguments. Without any the table's state
         knows it, where rows are kept as they came: no file is read, but for parts of files that a
         split has cut since. Otherwise one column is read. `len(table)` is the same without any.
         """
         if keys is None and ranges is None and where is None:
-            return self._app.count.all_rows(self._opened)
+            return self._app.count.all_rows(self._opened, as_of=as_of)
         ask = partial(condition_of, keys=keys, ranges=ranges, where=where)
-        return self._app.count.matching(self._opened, ask)
+        return self._app.count.matching(self._opened, ask, as_of=as_of)
 
     def __len__(self) -> int:
         return self.count()
@@ -114,6 +122,7 @@ class ReadTable(WrittenTable):
         columns: Sequence[str] | None = None,
         where: Predicate | pc.Expression | None = None,
         limit: int | None = None,
+        as_of: AsOf | None = None,
     ) -> QueryExplanation:
         """Run a query, throw its rows away, and return what it read and how long that took.
 
@@ -123,5 +132,6 @@ class ReadTable(WrittenTable):
             self._opened,
             partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
             limit=limit,
+            as_of=as_of,
             monotonic=self._app.clock.monotonic,
         )

@@ -25,7 +25,7 @@ class Formats(msgspec.Struct, frozen=True, kw_only=True):
 OLDEST = Formats(entry=3, state=1)
 """Of lakes without a record: they were made before there was one."""
 
-NEWEST = Formats(entry=5, state=3)
+NEWEST = Formats(entry=6, state=4)
 """Those that this release writes when it may."""
 
 

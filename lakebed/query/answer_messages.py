@@ -123,7 +123,9 @@ class AnswerMessages:
             found = self._results.find(table.id, job, request)
             if found is not None:
                 return self._written(table, id_, found)
-        plan = self._query.plan(table, lambda schema: condition_in(asked, schema))
+        plan = self._query.plan(
+            table, lambda schema: condition_in(asked, schema), as_of=asked.as_of
+        )
         columns = _columns(plan, asked)
         batches = self._query.read(table, plan, limit=asked.limit)
         held: list[pa.RecordBatch] = []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
 from lakebed.statestore.open_table import OpenTable
@@ -23,8 +24,8 @@ class CountRows(Generic[BatchT]):
         self._query = query
         self._files = files
 
-    def all_rows(self, table: OpenTable) -> int:
-        """Return how many rows a query without a condition gives now.
+    def all_rows(self, table: OpenTable, *, as_of: AsOf | None = None) -> int:
+        """Return how many rows a query without a condition gives. as_of: None for now.
 
         The state knows it, but for parts of files that were cut by a split and not merged since:
         the keys of these are read. A table that processes rows is read whole.
@@ -32,22 +33,29 @@ class CountRows(Generic[BatchT]):
         Raises:
             As `RunQuery.run`.
         """
-        with table.head.reading() as state:
+        with self._query.version(table, as_of) as state:
             state.require_table()
             processed = state.processing() is not None
             known = 0 if processed else rows_known_exactly(state)
             rest = None if processed else _rest(state, table)
         if rest is None:
-            return self.matching(table, lambda schema: Selection((everything_of(schema),)))
+            return self.matching(
+                table, lambda schema: Selection((everything_of(schema),)), as_of=as_of
+            )
+        if as_of is not None:
+            rest = self._query.check_kept(table, rest)
         return known + self._counted(table, rest)
 
-    def matching(self, table: OpenTable, ask: Callable[[Schema], Selection]) -> int:
-        """Return how many rows a condition keeps: it is a query of one column.
+    def matching(
+        self, table: OpenTable, ask: Callable[[Schema], Selection], *, as_of: AsOf | None = None
+    ) -> int:
+        """Return how many rows a condition keeps: it is a query of one column. as_of: None for now.
 
         Raises:
             As `RunQuery.run`.
         """
-        return self._counted(table, self._query.plan(table, lambda s: _keys_only(s, ask(s))))
+        plan = self._query.plan(table, lambda s: _keys_only(s, ask(s)), as_of=as_of)
+        return self._counted(table, plan)
 
     def _counted(self, table: OpenTable, plan: QueryPlan) -> int:
         return sum(self._files.rows(batch) for batch in self._query.read(table, plan))

@@ -4,6 +4,7 @@ yields."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import msgspec
@@ -30,10 +31,14 @@ from lakebed.model.ranges import (
     union,
 )
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
 from lakebed.query.explanation import QueryExplanation
+from lakebed.query.past_versions import PastVersions
 from lakebed.sorted_files.reading.row_tests import row_test
+from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.kept_versions import is_kept
 from lakebed.statestore.table_state.placing import reached_leaves
 from lakebed.statestore.table_state.state import TableState
 
@@ -45,6 +50,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     """Which files answer a query: leaves in key order, the parts of files in each.
 
     leaves_reached, files_reached: before files were left out by the bounds of their keys.
+    is_past: an older version was asked for.
     """
 
     number: TransactionNumber
@@ -54,13 +60,16 @@ class QueryPlan(msgspec.Struct, frozen=True):
     leaves_reached: int = 0
     files_reached: int = 0
     processing: ProcessingPass | None = None
+    is_past: bool = False
 
 
 class RunQuery(Generic[BatchT]):
-    """Reads a table. Right during compaction, split and collection: a version never changes."""
+    """Reads a table. Right during compaction, split and collection: a version never changes.
+    past: gives older versions; None: only the newest can be read."""
 
-    def __init__(self, *, files: SortedFiles[BatchT]) -> None:
+    def __init__(self, *, files: SortedFiles[BatchT], past: PastVersions | None = None) -> None:
         self._files = files
+        self._past = past
 
     def run(
         self,
@@ -83,20 +92,52 @@ class RunQuery(Generic[BatchT]):
         """Return how many rows a batch has that this has yielded."""
         return self._files.rows(batch)
 
-    def plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
-        """Return which files answer a query now. ask: gives the condition, in the words of the
-        schema of just that version."""
-        try:
-            return self._plan(table, ask)
-        except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-            return self._plan(table, ask)
+    def plan(
+        self,
+        table: OpenTable,
+        ask: Callable[[Schema], Selection | None],
+        *,
+        as_of: AsOf | None = None,
+    ) -> QueryPlan:
+        """Return which files answer a query. ask: gives the condition, in the words of the schema
+        of just that version. as_of: the version; None: the newest.
 
-    def _plan(self, table: OpenTable, ask: Callable[[Schema], Selection | None]) -> QueryPlan:
-        with table.head.reading() as state:
+        Raises:
+            VersionExpiredError: the version is not kept any more. InvalidError: there is none such.
+        """
+        try:
+            return self._plan(table, ask, as_of)
+        except CacheDamagedError:  # what it read of the state, which is made anew (H37)
+            return self._plan(table, ask, as_of)
+
+    @contextmanager
+    def version(self, table: OpenTable, as_of: AsOf | None = None) -> Iterator[TableState]:
+        """Give the state of a version. Close it soon. Raises: as `plan`."""
+        if as_of is None:
+            with table.head.reading() as state:
+                yield state
+        else:
+            assert self._past is not None, "who asks for a past version gives it"
+            with self._past.reading(table, as_of) as state:
+                yield state
+
+    def check_kept(self, table: OpenTable, plan: QueryPlan) -> QueryPlan:
+        """Return a plan of an older version, all of whose files are kept. Raises: as `plan`."""
+        assert self._past is not None, "who asks for a past version gives it"
+        files = (part.file.name for parts in plan.leaves for part in parts)
+        self._past.check_files(table, plan.number, files)
+        return msgspec.structs.replace(plan, is_past=True)
+
+    def _plan(
+        self, table: OpenTable, ask: Callable[[Schema], Selection | None], as_of: AsOf | None
+    ) -> QueryPlan:
+        with self.version(table, as_of) as state:
             schema = state.schema()
             plan = plan_query(state, table, schema, ask(schema))
-            processing = table.processing(state, "query")
-            return msgspec.structs.replace(plan, processing=processing)
+            at = None if as_of is None else state.head().at
+            processing = table.processing(state, "query", at=at)
+            plan = msgspec.structs.replace(plan, processing=processing)
+        return plan if as_of is None else self.check_kept(table, plan)
 
     def read(
         self,
@@ -124,9 +165,10 @@ class RunQuery(Generic[BatchT]):
         ask: Callable[[Schema], Selection | None],
         *,
         limit: int | None = None,
+        as_of: AsOf | None = None,
         monotonic: Callable[[], float],
     ) -> QueryExplanation:
-        """Run a query, throw its rows away, and tell what it read. ask: as in `plan`;
+        """Run a query, throw its rows away, and tell what it read. ask, as_of: as in `plan`;
         monotonic: seconds.
 
         Raises:
@@ -135,10 +177,10 @@ class RunQuery(Generic[BatchT]):
         figures = ReadFigures(monotonic)
         with figures.timed("total"):
             with figures.timed("state"):
-                plan = self.plan(table, ask)
+                plan = self.plan(table, ask, as_of=as_of)
             batches = self.read(table, plan, limit=limit, figures=figures)
             rows = sum(self._files.rows(batch) for batch in batches)
-        with table.head.reading() as state:
+        with self.version(table, as_of) as state:
             leaves = state.leaf_figures()
         return QueryExplanation(
             table=table.name,
@@ -202,11 +244,16 @@ class RunQuery(Generic[BatchT]):
         with table.head.reading() as state:
             dropped = state.head().dropped
             referenced = not dropped and _is_referenced(state, names.get(str(path)))
+            if plan.is_past and not dropped:
+                referenced = referenced or is_kept(state, plan.number)
+            past = expired(state, plan.number) if plan.is_past else None
         if referenced:
             hint = f"run `lakebed fsck {table.name}`; restore the object from a copy"
             return CorruptError(
                 "a file of the table is missing", table=table.name, path=path, hint=hint
             )
+        if past is not None:
+            return past
         hint = "run the query again"
         return VersionExpiredError("the version was collected", number=plan.number, hint=hint)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from lakebed.errors import FormatGateError
-from lakebed.statestore.table_state.layout import DIGESTED_WITH_ROWS
+from lakebed.statestore.table_state.layout import DIGESTED_WITH_ROWS, FED
 
 TABLES = (
     "head",
@@ -23,7 +23,8 @@ TABLES = (
 SUMS = ("row_sums", "partition_sums")
 """Of layout 2 and later: the first has a row for each of the others."""
 
-ADDED = {2: ("last_entry",)}
+_FEEDS = ("connections", "tallies", "items", "gaps", *FED)
+ADDED = {2: ("last_entry",), 3: ("last_entry", *_FEEDS)}
 """Tables that a layout added, beside its sums."""
 
 
@@ -39,7 +40,7 @@ def write_down(connection: sqlite3.Connection, layout: int) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found <= layout:
         return
-    if layout not in {1, 2}:
+    if layout not in {1, *ADDED}:
         raise AssertionError(f"no such older layout: {layout}")
     kept = {*TABLES, *(SUMS if layout > 1 else ()), *ADDED.get(layout, ())}
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"

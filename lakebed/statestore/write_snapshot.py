@@ -1,14 +1,20 @@
-"""Write down the state of a table where that is worth it, and empty its log (protocol H12, H13)."""
+"""Write down the state of a table where that is worth it, and empty its log (protocol H12, H13,
+H38)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from lakebed.model.names import TableId
+from lakebed.errors import LogTruncatedError
+from lakebed.model.names import TableId, TransactionNumber
 from lakebed.observe import events
-from lakebed.ports.transaction_log import TransactionLogs
-from lakebed.statestore.open_table import OpenTable
+from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
+from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, RaiseHorizon
+from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.past_states import past_state
 from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.table_state.kept_versions import followers_of, horizon_of, tags_of
+from lakebed.statestore.table_state.state import TableState
 
 
 class WriteSnapshot:
@@ -25,6 +31,52 @@ class WriteSnapshot:
             return 0
         with table.head.reading() as state:
             number = snapshots.write(state)
-        below = snapshots.truncate(log)
+        below = truncate_log(table, snapshots, log)
         events.emit(events.SNAPSHOT_WRITTEN, table=table.name, number=number, truncated_below=below)
         return 1
+
+
+def truncate_log(table: OpenTable, snapshots: Snapshots, log: TransactionLog) -> TransactionNumber:
+    """Empty the log as far as no follower needs it, and drop snapshots that neither the log nor a
+    tag needs. Returns the number below which it was emptied; 0: it was not.
+
+    First the horizon is raised in the log: else a version could get a tag while the part of the log
+    that leads to it is emptied (H38).
+    """
+    with table.head.reading() as state:
+        below = snapshots.proven_end(upto=_followed(state))
+        start, horizon = start_of(state), horizon_of(state)
+    if not below:
+        return below
+    if horizon is None and table.head.formats().entry < VERSION_FORMAT:
+        return snapshots.truncate(log, below)
+    if horizon is None or horizon < below:
+        table.head.commit(table.own(start, RaiseHorizon(below)))
+    with table.head.reading() as state:
+        state.prove("tags", "followers")
+        followed, tagged = _followed(state), {tag.number for tag in tags_of(state)}
+    if followed is not None and followed < below:  # it began meanwhile
+        below = snapshots.proven_end(upto=followed)
+    _keep_tagged(log, snapshots, sorted(n for n in tagged if n < below))
+    return snapshots.truncate(log, below, tagged=tagged)
+
+
+def _keep_tagged(
+    log: TransactionLog, snapshots: Snapshots, numbers: Iterable[TransactionNumber]
+) -> None:
+    """See that each of these versions has a proven snapshot of its own, while the log has it."""
+    found = dict(snapshots.newest_first())
+    for number in numbers:
+        path = found.get(number)
+        try:
+            next(iter(log.read_after(TransactionNumber(number - 1))), None)
+        except LogTruncatedError:  # it was proven before its part of the log was emptied
+            continue
+        if path is None or not snapshots.prove(path):
+            snapshots.write_proven(past_state(log, snapshots, number))
+
+
+def _followed(state: TableState) -> TransactionNumber | None:
+    """Return the number behind which followers need the log; None: nobody follows."""
+    numbers = (one.number for one in followers_of(state) if not one.is_behind)
+    return min(numbers, default=None)

@@ -9,7 +9,7 @@ that come later to another state than those before.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import zstandard
@@ -33,10 +33,22 @@ from lakebed.statestore.log_entries.position_changes import DropPosition, ResetP
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
+    ChangeSettings,
+    CreateTable,
     SetProcessing,
 )
 from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.log_entries.transactions import Change, Transaction
+from lakebed.statestore.log_entries.version_changes import (
+    VERSION_FORMAT,
+    BeginFollowing,
+    DropFollower,
+    DropTag,
+    MoveFollower,
+    PinVersion,
+    PutTag,
+    RaiseHorizon,
+)
 from lakebed.statestore.log_entries.window_changes import Advance
 
 ENTRY_FORMAT = NEWEST.entry
@@ -59,9 +71,19 @@ _FORMATS: dict[type, int] = {
     ResetPosition: FEED_FORMAT,
     DropPosition: FEED_FORMAT,
     BeginAgain: FEED_FORMAT,
+    RaiseHorizon: VERSION_FORMAT,
+    PutTag: VERSION_FORMAT,
+    DropTag: VERSION_FORMAT,
+    PinVersion: VERSION_FORMAT,
+    BeginFollowing: VERSION_FORMAT,
+    MoveFollower: VERSION_FORMAT,
+    DropFollower: VERSION_FORMAT,
 }
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""
+
+_FORMATS_OF_SETTINGS = {"follower_seconds_max": VERSION_FORMAT}
+"""Of entries that name a setting that older releases do not know."""
 
 HEAD_BYTES = 6
 COMPRESSED_FROM = 512
@@ -121,8 +143,17 @@ def decode_entry(body: bytes, number: int) -> Entry:
 
 def format_of(transactions: Sequence[Transaction]) -> int:
     """Return the lowest format of an entry that knows all changes of some transactions."""
-    kinds = {type(change) for t in transactions for change in t.changes}
-    return max((_FORMATS.get(kind, 1) for kind in kinds), default=1)
+    return max((_format(change) for t in transactions for change in t.changes), default=1)
+
+
+def _format(change: Change) -> int:
+    names: Iterable[str] = ()
+    if isinstance(change, CreateTable):
+        names = change.settings
+    elif isinstance(change, ChangeSettings):
+        names = change.changes
+    of_settings = (_FORMATS_OF_SETTINGS.get(name, 1) for name in names)
+    return max((_FORMATS.get(type(change), 1), *of_settings))
 
 
 def _checksum(compressed: int, rest: bytes) -> bytes:

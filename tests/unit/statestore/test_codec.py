@@ -50,7 +50,7 @@ def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
         formats: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
         formats |= dict.fromkeys((TellTime, LeapTime, SetTimeBack, ResumeLog), 4)
         formats |= dict.fromkeys(get_args(FeedChange), 5)
-        formats |= dict.fromkeys(get_args(FeedChange), 5)
+        formats |= dict.fromkeys(get_args(VersionChange), 6)
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
 
