@@ -26,6 +26,7 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.version_changes import VersionChange
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
 
