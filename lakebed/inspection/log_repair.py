@@ -270,7 +270,8 @@ class LogRepair:
                 name = self._table.name
                 raise InvalidError("the newest state is of another log", table=name, entry=number)
             if number == at + 1:
-                apply_entry(state, decode_entry(body, number), number, entry_checksum(body))
+                with state.writing():
+                    apply_entry(state, decode_entry(body, number), number, entry_checksum(body))
 
     def _applied(self, state: TableState, change: ResumeLog) -> bytes:
         """Apply the change to a state, and return the entry that records it."""

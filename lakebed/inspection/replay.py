@@ -14,7 +14,7 @@ from lakebed.statestore.log_entries.codec import Entry, decode_entry
 from lakebed.statestore.log_entries.time_changes import SetTimeBack
 from lakebed.statestore.past_states import apply_entry
 from lakebed.statestore.snapshots import SNAPSHOTS_KEPT, Snapshots
-from lakebed.statestore.table_state.kept_versions import tags_of
+from lakebed.statestore.table_state.kept_versions import versions_with_state
 from lakebed.statestore.table_state.last_entry import last_checksum
 from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.state import TableState
@@ -82,7 +82,7 @@ class ReplayLog:
         except LogTruncatedError as error:
             self._emptied = error.oldest - 1
             return None
-        self._forgive_tagged(state)
+        self._forgive_kept(state)
         number = state.head().number
         wanted = max([upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
@@ -92,14 +92,14 @@ class ReplayLog:
         whole = readable and (upto is None or number == upto)
         return Replay(state, number, whole, tuple(self._found))
 
-    def _forgive_tagged(self, state: TableState) -> None:
-        """Snapshots of versions that have a tag may be older than the log."""
+    def _forgive_kept(self, state: TableState) -> None:
+        """Snapshots of versions with a tag or a pin may be older than the log."""
         with state.reading():
-            tagged = {tag.number for tag in tags_of(state)}
+            kept = versions_with_state(state)
         self._found = [
             one
             for one in self._found
-            if one.code != "snapshot-old" or one.facts["number"] not in tagged
+            if one.code != "snapshot-old" or one.facts["number"] not in kept
         ]
 
     def _add(self, code: str, **facts: str | int) -> None:
@@ -158,7 +158,8 @@ class ReplayLog:
                     continue
                 if entry.at < state.head().at and not _sets_time_back(entry):
                     self._add("log-time-backwards", number=number)
-                apply_entry(state, entry, number, entry_checksum(body))
+                with state.writing():
+                    apply_entry(state, entry, number, entry_checksum(body))
                 snapshot = snapshots.get(number)
                 if snapshot is not None and state.digest() != snapshot.digest:
                     code = "log-differs" if self._is_of_another_log(snapshot, body) else DIFFERS

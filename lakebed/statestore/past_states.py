@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from lakebed.errors import CorruptError, InvalidError, ObjectMissingError
 from lakebed.model.names import EntryChecksum, Micros, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
@@ -32,10 +34,10 @@ def past_state(
                 continue
     if state.head().number == number:  # of a tag: the log may be gone
         return state
-    for at, body in log.read_after(state.head().number):
-        if number is not None and at > number:
-            break
-        apply_entry(state, decode_entry(body, at), at, entry_checksum(body))
+    entries = log.read_after(state.head().number)
+    with state.writing():
+        for at, body in takewhile(lambda entry: number is None or entry[0] <= number, entries):
+            apply_entry(state, decode_entry(body, at), at, entry_checksum(body))
     reached = state.head().number
     if number is not None and reached < number:
         raise InvalidError(
@@ -47,12 +49,11 @@ def past_state(
 def apply_entry(
     state: TableState, entry: Entry, number: TransactionNumber, checksum: EntryChecksum
 ) -> None:
-    """Do to a state what an entry of the log says was done."""
+    """Do to a state what an entry of the log says was done. Inside of `writing`."""
     moment = Moment(number, entry.at)
-    with state.writing():
-        for transaction in entry.transactions:
-            transaction.apply(state, moment)
-        finish_entry(state, moment, checksum)
+    for transaction in entry.transactions:
+        transaction.apply(state, moment)
+    finish_entry(state, moment, checksum)
 
 
 def number_at(state: TableState, log: TransactionLog, at: Micros) -> TransactionNumber:

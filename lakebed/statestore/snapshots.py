@@ -177,16 +177,15 @@ class Snapshots:
                     raise
                 return False
 
-    def write_proven(self, state: TableState) -> None:
-        """Put a snapshot of `state` and read it back.
-
-        Raises:
-            CorruptError: what is there is damaged. CacheDamagedError: as `write`.
-        """
-        number, digest = self.write(state), state.digest()
+    def write_proven(self, state: TableState) -> bool:
+        """Put a snapshot of `state`, in place of a damaged one, and read it back. Returns whether
+        it is proven. Raises: as `write`."""
+        number, digest = state.head().number, state.digest()
         path = f"{snapshots_prefix(self._table)}{snapshot_name(number, digest)}"
-        if not self.prove(path):
-            raise CorruptError("a snapshot is damaged", path=path, hint="run `lakebed fsck`")
+        if self._objects.size_of(path) is not None and not self.prove(path):
+            self._objects.delete([path])
+        self.write(state)
+        return self.prove(path)
 
     def proven_end(self, *, upto: TransactionNumber | None = None) -> TransactionNumber:
         """Return the number of the second newest proven snapshot, or of an older proven one; 0:
@@ -201,10 +200,10 @@ class Snapshots:
         log: TransactionLog,
         below: TransactionNumber | None = None,
         *,
-        tagged: Collection[TransactionNumber] = (),
+        kept: Collection[TransactionNumber] = (),
     ) -> TransactionNumber:
         """Empty the log below a number that `proven_end` gave, None: gives now. Drop snapshots that
-        are older, but for those of versions that have a tag.
+        are older, but for those of versions that are kept.
 
         Returns the number below which the log was emptied; 0 when fewer than two are proven.
         """
@@ -212,7 +211,7 @@ class Snapshots:
         below = self.proven_end() if below is None else below
         if below:
             log.truncate(below)
-            old = (path for number, path in found if number < below and number not in tagged)
+            old = (path for number, path in found if number < below and number not in kept)
             self._objects.delete(list(old))
         return below
 

@@ -13,7 +13,12 @@ from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, Raise
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.past_states import past_state
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.table_state.kept_versions import followers_of, horizon_of, tags_of
+from lakebed.statestore.table_state.kept_versions import (
+    TABLES,
+    followers_of,
+    horizon_of,
+    versions_with_state,
+)
 from lakebed.statestore.table_state.state import TableState
 
 
@@ -38,7 +43,8 @@ class WriteSnapshot:
 
 def truncate_log(table: OpenTable, snapshots: Snapshots, log: TransactionLog) -> TransactionNumber:
     """Empty the log as far as no follower needs it, and drop snapshots that neither the log nor a
-    tag needs. Returns the number below which it was emptied; 0: it was not.
+    tag or a pin needs. Returns the number below which it was emptied; 0: it was not, or
+    a snapshot could not be read back.
 
     First the horizon is raised in the log: else a version could get a tag while the part of the log
     that leads to it is emptied (H38).
@@ -53,17 +59,18 @@ def truncate_log(table: OpenTable, snapshots: Snapshots, log: TransactionLog) ->
     if horizon is None or horizon < below:
         table.head.commit(table.own(start, RaiseHorizon(below)))
     with table.head.reading() as state:
-        state.prove("tags", "followers")
-        followed, tagged = _followed(state), {tag.number for tag in tags_of(state)}
+        state.prove(*TABLES)
+        followed, kept = _followed(state), versions_with_state(state)
     if followed is not None and followed < below:  # it began meanwhile
         below = snapshots.proven_end(upto=followed)
-    _keep_tagged(log, snapshots, sorted(n for n in tagged if n < below))
-    return snapshots.truncate(log, below, tagged=tagged)
+    if not _are_written(log, snapshots, sorted(n for n in kept if n < below)):
+        return TransactionNumber(0)
+    return snapshots.truncate(log, below, kept=kept)
 
 
-def _keep_tagged(
+def _are_written(
     log: TransactionLog, snapshots: Snapshots, numbers: Iterable[TransactionNumber]
-) -> None:
+) -> bool:
     """See that each of these versions has a proven snapshot of its own, while the log has it."""
     found = dict(snapshots.newest_first())
     for number in numbers:
@@ -72,8 +79,10 @@ def _keep_tagged(
             next(iter(log.read_after(TransactionNumber(number - 1))), None)
         except LogTruncatedError:  # it was proven before its part of the log was emptied
             continue
-        if path is None or not snapshots.prove(path):
-            snapshots.write_proven(past_state(log, snapshots, number))
+        is_proven = path is not None and snapshots.prove(path)
+        if not (is_proven or snapshots.write_proven(past_state(log, snapshots, number))):
+            return False
+    return True
 
 
 def _followed(state: TableState) -> TransactionNumber | None:

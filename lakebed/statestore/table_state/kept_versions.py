@@ -106,6 +106,12 @@ class KeptVersions:
         return at < len(self._numbers) and self._numbers[at] < number
 
 
+def versions_with_state(state: TableState) -> set[TransactionNumber]:
+    """Return the versions whose state stays, too: who has pinned one reads its state afterwards."""
+    pinned = {pin.number for pin in state.pins()}
+    return pinned | {tag.number for tag in tags_of(state)}
+
+
 def kept_versions(state: TableState, *, now: Micros | None = None) -> KeptVersions:
     """Return the versions that a state keeps. now: pins and followers whose time is over are left
     out; None: the log alone ends them."""
