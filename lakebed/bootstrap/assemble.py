@@ -39,6 +39,7 @@ from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
+from lakebed.query.follow_changes import FollowChanges
 from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
@@ -189,6 +190,7 @@ def _app(
         sweep=SweepObjects(objects=objects),
         query=query,
         past=past,
+        follow=FollowChanges[pa.RecordBatch](files=files, logs=stores.logs, past=past),
         count=CountRows[pa.RecordBatch](query=query, files=files),
         inspection=_inspection(stores, kept, leftovers, catalog),
         source_files=partial(stores.source_files, spill.path),

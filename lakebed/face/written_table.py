@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from lakebed.errors import InvalidError
-from lakebed.face.versioned_table import VersionedTable
+from lakebed.face.followed_table import FollowedTable
 from lakebed.ingest.sources import (
     ArrowSource,
     FileSource,
@@ -23,7 +23,7 @@ from lakebed.tables.change_table import (
 from lakebed.tasks.user_jobs import Ingested
 
 
-class WrittenTable(VersionedTable):
+class WrittenTable(FollowedTable):
     """A table that rows are put into."""
 
     def clear(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
+from lakebed.statestore.keep_versions import commit_kept
 from lakebed.statestore.log_entries.table_changes import DropPin
-from lakebed.statestore.log_entries.transactions import Change
 from lakebed.statestore.log_entries.version_changes import (
     DropTag,
     PinVersion,
     PutTag,
-    RaiseHorizon,
 )
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_state.kept_versions import horizon_of, tag_of, tags_of
+from lakebed.statestore.table_state.kept_versions import tag_of, tags_of
 
 
 class TaggedVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,13 +73,3 @@ def drop_pin(table: OpenTable, id_: str) -> None:
     with table.head.reading() as state:
         start = start_of(state)
     table.head.commit(table.own(start, DropPin(id_)))
-
-
-def commit_kept(table: OpenTable, change: Change) -> TransactionNumber:
-    """Commit a change that keeps versions. A table of an older release gets a horizon first.
-    Returns the number of the entry."""
-    with table.head.reading() as state:
-        state.require_table()
-        start, is_new = start_of(state), horizon_of(state) is None
-    begins = (RaiseHorizon(TransactionNumber(0)),) if is_new else ()
-    return table.head.commit(table.own(start, *begins, change))

@@ -145,7 +145,8 @@ class BeginFollowing(msgspec.Struct, frozen=True, array_like=True, tag="follow")
             )
         _check_room(len(followers_of(state)), FOLLOWERS_MAX, what="followers")
         if self.number is not None:
-            _check_in_log(state, self.number)
+            if self.number:  # 0: all that ever happened
+                _check_in_log(state, self.number)
             horizon = horizon_of(state)
             if horizon is None or self.number < horizon:
                 raise expired(state, self.number)
