@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from lakebed.errors import CorruptError, InvalidError, ObjectMissingError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LogTruncatedError,
+    ObjectMissingError,
+)
 from lakebed.model.names import EntryChecksum, Micros, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import Entry, decode_entry
@@ -67,9 +72,22 @@ def number_at(state: TableState, log: TransactionLog, at: Micros) -> Transaction
     if head.at <= at:
         return head.number
     query = "SELECT max(number) FROM entry_times WHERE at <= ?"
-    number = TransactionNumber(state.connection.execute(query, (at,)).fetchone()[0] or 0)
-    for found, body in log.read_after(number):  # of a minute one entry's time is remembered
-        if decode_entry(body, found).at > at:
+    known = TransactionNumber(state.connection.execute(query, (at,)).fetchone()[0] or 0)
+    try:  # of a minute one entry's time is remembered
+        return _last_by(log, at, known) or known
+    except LogTruncatedError as error:
+        found = _last_by(log, at, TransactionNumber(error.oldest - 1))
+        if not found:  # it is one of those that were emptied
+            raise
+        return found
+
+
+def _last_by(log: TransactionLog, at: Micros, after: TransactionNumber) -> TransactionNumber | None:
+    """Return the last of the entries behind a number that were written by then, one after another;
+    None: the first of them came later."""
+    last = None
+    for number, body in log.read_after(after):
+        if decode_entry(body, number).at > at:
             break
-        number = found
-    return number
+        last = number
+    return last

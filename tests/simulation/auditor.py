@@ -113,6 +113,10 @@ class Auditor:
                 rows += request.rows
         return rows if self._processed is None else self._processed(rows)
 
+    def rows_asked(self, digest: RequestDigest) -> Counter[Row] | None:
+        """Return the rows of a request; None: processing may have changed them."""
+        return self._requests[digest].rows if self._processed is None else None
+
     def landings_of(self, digest: RequestDigest) -> list[Landing]:
         """Return where a user's request landed."""
         return self._by_digest.get(digest, [])

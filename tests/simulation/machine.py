@@ -28,6 +28,7 @@ from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
 from lakebed.model.names import TableId
 from lakebed.ports.job_queue import BODY_BYTES_MAX, JobQueue, Received
 from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.query.follow_changes import FollowChanges
 from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -133,6 +134,7 @@ class Machine:
         self.sweep = parts.sweep(objects=self.objects)
         self.past = PastVersions(logs=self.logs, snapshots=self.snapshots)
         self.query = parts.query(files=self.files, past=self.past)
+        self.follow = FollowChanges[Any](files=self.files, logs=self.logs, past=self.past)
         self.catalog = TableCatalog(
             registry=KillableRegistry(shared.registry, shared.weather, crashes),
             logs=self.logs,

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from lakebed.errors import InvalidError, UnavailableError, VersionExpiredError
-from lakebed.model.names import TransactionNumber
+from lakebed.errors import (
+    FollowerBehindError,
+    InvalidError,
+    UnavailableError,
+    VersionExpiredError,
+)
+from lakebed.model.names import CommitId, TransactionNumber
+from lakebed.query.follow_changes import Following, TableChange
+from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.table_changes import Clear
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.kept_versions import is_kept, tags_of
+from lakebed.statestore.table_state.kept_versions import follower_of, horizon_of, is_kept, tags_of
 from lakebed.tables.versions import drop_tag, pin_version, put_tag
 from tests.simulation import actors
+from tests.simulation.auditor import Auditor
 from tests.simulation.machine import Machine
-from tests.simulation.rows import Row, rows_asked
-from tests.simulation.violation import KEPT, READERS, Violation
+from tests.simulation.rows import Row, rows_asked, rows_of
+from tests.simulation.violation import FOLLOWED, KEPT, READERS, Violation
 
 if TYPE_CHECKING:
     from tests.simulation.actors import Actor
@@ -44,11 +55,19 @@ def tag(world: VersionedWorld, machine: Machine) -> None:
 
 
 def check_refusal(
-    world: World, table: OpenTable, number: int | None, error: VersionExpiredError
+    world: World,
+    table: OpenTable,
+    number: int | None,
+    error: VersionExpiredError,
+    *,
+    is_follower: bool = False,
 ) -> None:
-    """A version that is whole by the newest state was so before: the horizon only rises."""
+    """A version that is whole by the newest state was so before: the horizon only rises. A tag is
+    of no use to a follower."""
     state = world.auditors[table.id].state
-    if number is None or (not state.head().dropped and is_kept(state, TransactionNumber(number))):
+    horizon = horizon_of(state)
+    is_whole = number is None or (horizon is not None and number >= horizon)
+    if is_whole or (not is_follower and is_kept(state, TransactionNumber(number or 0))):
         raise Violation(READERS, f"version {number} is whole and refused: {error}") from error
 
 
@@ -130,6 +149,90 @@ def read_version(
         raise Violation(READERS, f"version {number} lacks {dict(lost)}, has {dict(more)} too much")
 
 
+def follow(world: VersionedWorld, machine: Machine) -> None:
+    """Begin to follow, or go on: read some changes slowly, and acknowledge as many as one likes.
+    Another process may follow under the same name."""
+    table = world.some_table(machine)
+    name = world.rng.choice(("mirror", "audit"))
+    with world.expected_errors(FollowerBehindError, VersionExpiredError, InvalidError):
+        try:
+            if not machine.follow.is_there(table, name):
+                begin_following(world, machine, table, name)
+            following = Following(machine.follow, table, name)
+        except FollowerBehindError:
+            check_behind(world, table, name)
+            machine.follow.drop(table, name)
+            raise
+        read_changes(world, machine, table, following)
+
+
+def begin_following(world: World, machine: Machine, table: OpenTable, name: str) -> None:
+    after = world.rng.choice((None, some_number(world, table)))
+    try:
+        machine.follow.begin(table, name, after)
+    except VersionExpiredError as error:
+        check_refusal(world, table, after, error, is_follower=True)
+        raise
+
+
+def read_changes(
+    world: World, machine: Machine, table: OpenTable, following: Following[Any]
+) -> None:
+    """Compare changes with what the log says; none is left out."""
+    auditor = world.auditors[table.id]
+    begun = following.position
+    try:
+        for change in checked_changes(machine, table, auditor, following):
+            if world.weather.rates:
+                world.scheduler.pause(world.rng.choice((0.0, 60.0, 20_000.0)) * world.rng.random())
+            if world.rng.random() < 0.5:
+                following.acknowledge(change.upto)
+    except VersionExpiredError as error:
+        found = follower_of(auditor.state, following.name)
+        if found is not None and not found.is_behind and found.number <= begun:
+            raise Violation(FOLLOWED, f"a change behind {begun} expired: {error}") from error
+        raise
+
+
+def checked_changes(
+    machine: Machine, table: OpenTable, auditor: Auditor, following: Following[Any]
+) -> Iterator[TableChange]:
+    """Yield changes, each compared with its entry, and with those before it."""
+    last = following.position
+    for change in following:
+        left_out = [n for n in range(last + 1, change.number) if commits_at(auditor, n)]
+        if left_out:
+            raise Violation(FOLLOWED, f"{left_out} were left out before {change.number}")
+        commits = commits_at(auditor, change.number)
+        if change.job not in commits:
+            raise Violation(FOLLOWED, f"entry {change.number} has no change {change.job}")
+        read = (row for batch in machine.follow.rows(table, change) for row in rows_of(batch))
+        seen, wanted = Counter(read), commits[change.job]
+        if wanted is not None and seen != wanted:
+            raise Violation(FOLLOWED, f"change {change.number} has {seen}, not {wanted}")
+        last = change.number
+        yield change
+
+
+def commits_at(auditor: Auditor, number: int) -> dict[CommitId, Counter[Row] | None]:
+    """Return the commits of an entry that changed rows, by id their rows; None: not known."""
+    found: dict[CommitId, Counter[Row] | None] = {}
+    for transaction in decode_entry(auditor.bodies[number - 1], number).transactions:
+        for change in transaction.changes:
+            if isinstance(change, Clear):
+                found[transaction.id] = Counter()
+            elif isinstance(change, AddFiles) and change.files:
+                found[transaction.id] = auditor.rows_asked(transaction.digest)
+    return found
+
+
+def check_behind(world: World, table: OpenTable, name: str) -> None:
+    """Who is told that it fell behind did so by the log."""
+    found = follower_of(world.auditors[table.id].state, name)
+    if found is not None and not found.is_behind:
+        raise Violation(FOLLOWED, f"{name} is told that it fell behind, and did not")
+
+
 VERSION_ACTORS: dict[Actor, int] = {
     actors.ingest: 25,
     actors.create_jobs: 12,
@@ -145,4 +248,5 @@ VERSION_ACTORS: dict[Actor, int] = {
     read_tag: 8,
     read_past: 6,
     read_pinned_late: 4,  # type: ignore[dict-item]  # of this kind of world
+    follow: 10,  # type: ignore[dict-item]  # of this kind of world
 }

@@ -14,7 +14,6 @@ from lakebed.model.names import Micros
 from lakebed.statestore import write_snapshot as write_snapshot_module
 from lakebed.statestore.log_entries import version_changes
 from lakebed.statestore.log_entries.version_changes import RaiseHorizon
-from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import KeptVersions
 from lakebed.statestore.table_state.state import Garbage, Moment, TableState
 from tests.simulation import violation as v
@@ -38,22 +37,20 @@ def pins_below_the_horizon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def collects_with_an_old_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raises the horizon, then spares what the state before knew to be kept."""
-    raise_horizon, collectable = CollectGarbage._raise_horizon, collect_module.collectable
-    known: dict[str, KeptVersions] = {}
+    """Raises the horizon, then spares what was kept when it last looked."""
+    kept_versions = collect_module.kept_versions
+    known: list[tuple[int, KeptVersions]] = []
 
-    def raised(self: CollectGarbage, table: OpenTable, now: Micros) -> None:
-        with table.head.reading() as state:
-            known["before"] = collect_module.kept_versions(state)
-        raise_horizon(self, table, now)
+    def as_last_known(state: TableState, **given: Any) -> KeptVersions:  # noqa: ANN401
+        newest = kept_versions(state, **given)
+        if given:
+            return newest
+        root = id(state)
+        found = next((kept for at, kept in known if at == root), newest)
+        known[:] = [(at, kept) for at, kept in known if at != root] + [(root, newest)]
+        return found
 
-    def by_old(state: TableState, now: Micros, behind: Garbage | None) -> Iterator[Garbage]:
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(collect_module, "kept_versions", lambda *_, **__: known["before"])
-            return collectable(state, now, behind)
-
-    monkeypatch.setattr(CollectGarbage, "_raise_horizon", raised)
-    monkeypatch.setattr(collect_module, "collectable", by_old)
+    monkeypatch.setattr(collect_module, "kept_versions", as_last_known)
 
 
 def oldest_pin_keeps_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from lakebed.errors import LakebedError
 from lakebed.model.names import TransactionNumber, entry_checksum
+from lakebed.query.follow_changes import Following
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.transactions import finish_entry
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.past_states import past_state
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.table_state.kept_versions import horizon_of, tags_of
+from lakebed.statestore.table_state.kept_versions import followers_of, horizon_of, tags_of
 from lakebed.statestore.table_state.state import Moment, TableState
 from tests.simulation.auditor import Auditor
 from tests.simulation.ending import tables
@@ -20,8 +21,8 @@ from tests.simulation.faults.weather import Mishap
 from tests.simulation.machine import Machine, Parts
 from tests.simulation.new_state import new_state
 from tests.simulation.rows import rows_asked
-from tests.simulation.versions.version_actors import VERSION_ACTORS
-from tests.simulation.violation import KEPT, REPLAY, Violation
+from tests.simulation.versions.version_actors import VERSION_ACTORS, checked_changes
+from tests.simulation.violation import FOLLOWED, KEPT, REPLAY, Violation
 from tests.simulation.world import World
 
 VERSIONS_CHECKED = 2
@@ -61,6 +62,7 @@ class VersionedWorld(World):
         self.machines.append(machine)
         for table in tables(machine):
             check_kept(self, machine, table, self.auditors[table.id])
+            check_followed(machine, table, self.auditors[table.id])
         super().check()
 
 
@@ -87,6 +89,19 @@ def check_kept(world: World, machine: Machine, table: OpenTable, auditor: Audito
     for number, digest in zip(numbers, digests_at(auditor, numbers), strict=True):
         if state_of(world, table, TransactionNumber(number)).digest() != digest:
             raise Violation(REPLAY, f"state {number} is another than it was")
+
+
+def check_followed(machine: Machine, table: OpenTable, auditor: Auditor) -> None:
+    """A follower that has not fallen behind reads all that it did not acknowledge."""
+    for one in followers_of(auditor.state):
+        if not one.is_behind:
+            try:
+                for _ in checked_changes(
+                    machine, table, auditor, Following(machine.follow, table, one.name)
+                ):
+                    pass
+            except LakebedError as error:
+                raise Violation(FOLLOWED, f"{one.name} at {one.number}: {error}") from error
 
 
 def state_of(world: World, table: OpenTable, number: TransactionNumber) -> TableState:
