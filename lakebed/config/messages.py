@@ -229,16 +229,12 @@ class QueryMessage(UserMessage):
     def _check(self) -> Self:
         if (self.keys is None) == (self.ranges is None):
             raise ValueError('give either `keys` or `ranges`; `"ranges": [{}]` means every row')
-        if self.where is not None:
+        for name, check in (("where", predicate_in), ("as_of", version_of)):
             try:
-                predicate_in(self.where)
+                if getattr(self, name) is not None:
+                    check(getattr(self, name))
             except InvalidError as error:
-                raise ValueError(f"where: {error}") from None
-        if self.as_of is not None:
-            try:
-                version_of(self.as_of)
-            except InvalidError as error:
-                raise ValueError(f"as_of: {error}") from None
+                raise ValueError(f"{name}: {error}") from None
         return self
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class VersionedTable(PastOfTable):
     """A table whose older versions can be kept and read."""
 
-    def tag(self, name: str, *, at: AsOf | None = None) -> TaggedVersion:
+    def tag(self, name: str, *, as_of: AsOf | None = None) -> TaggedVersion:
         """Give a version a name, so that it can be read until the tag is dropped. Returns the tag
         with the number of its version.
 
         name: 1 to 100 of letters, digits, `.`, `_` and `-`; not a number or a time by itself.
-        at: the version, as `query` takes it; None for the newest.
+        as_of: the version, as `query` takes it; None for the newest.
 
         Raises:
             TagExistsError: the name is taken.
@@ -29,7 +29,7 @@ class VersionedTable(PastOfTable):
         """
         from lakebed.tables.versions import put_tag
 
-        number = None if at is None else self._app.past.number_of(self._opened, at)
+        number = None if as_of is None else self._app.past.number_of(self._opened, as_of)
         return put_tag(self._opened, name, number)
 
     def tags(self) -> list[TaggedVersion]:

@@ -273,7 +273,8 @@ def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBa
 def _version_change_text(change: VersionChange) -> str:
     match change:
         case RaiseHorizon():
-            return f"versions below {change.horizon} may lose files"
+            below = f"versions below entry {change.horizon} may lose files"
+            return below if change.horizon else "keep versions from here on"
         case PutTag():
             return f"tag {change.name} on {_version(change.number)}"
         case DropTag():

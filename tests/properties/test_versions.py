@@ -91,7 +91,7 @@ class Life:
         name, number = f"tag-{self.rng.getrandbits(48)}", self.rng.choice(sorted(self.copies))
         horizon = self.lake.status("t")[0].horizon
         try:
-            self.tags[name] = self.table.tag(name, at=number).number
+            self.tags[name] = self.table.tag(name, as_of=number).number
         except VersionExpiredError:
             assert horizon is not None
             assert number < horizon

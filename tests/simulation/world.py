@@ -65,6 +65,7 @@ class World:
     """All that one seed decides."""
 
     may_use_parquet = True
+    while_others_stall: Sequence[Actor] = WHILE_OTHERS_STALL
 
     def __init__(
         self,
@@ -267,7 +268,7 @@ class World:
             machine.damage_cache()
         drawn = self.rng.random()
         if self.weather.stalled and drawn < 0.4:
-            self._latest = self.rng.choice(WHILE_OTHERS_STALL)
+            self._latest = self.rng.choice(self.while_others_stall)
         elif drawn < 0.7:  # else two do the same at once
             (self._latest,) = self.rng.choices(self.actors, self.weights)
         actor = self._latest

@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     cls=Command,
     examples="""
     lakebed table tag trips 2026-q3
-    lakebed table tag trips before-cleanup --at 41
-    lakebed table tag trips monday --at 2026-11-23T00:00Z
+    lakebed table tag trips before-cleanup --as-of 41
+    lakebed table tag trips monday --as-of 2026-11-23T00:00Z
     lakebed query trips --as-of 2026-q3
     """,
 )
 @click.argument("name", metavar="TABLE")
 @click.argument("tag", metavar="TAG")
 @click.option(
-    "--at",
+    "--as-of",
     metavar="VERSION",
     help="A log number, a time, or another tag.  [default: the newest version]",
 )
 @pass_session
-def tag(session: Session, *, name: str, tag: str, at: str | None) -> None:
+def tag(session: Session, *, name: str, tag: str, as_of: str | None) -> None:
     """Name a version of TABLE, so that it can be read until the tag is dropped.
 
     Its files stay: `lakebed status` shows how many bytes only this tag keeps.
     """
     with session.open() as lake:
-        made = lake.table(name).tag(tag, at=at)
+        made = lake.table(name).tag(tag, as_of=as_of)
     said = f"{name} has tag {made.name} at log entry {made.number}"
     session.give(_value(made) | {"table": name}, said)
 

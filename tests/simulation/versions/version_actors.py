@@ -250,3 +250,14 @@ VERSION_ACTORS: dict[Actor, int] = {
     read_pinned_late: 4,  # type: ignore[dict-item]  # of this kind of world
     follow: 10,  # type: ignore[dict-item]  # of this kind of world
 }
+
+WHILE_OTHERS_STALL: tuple[Actor, ...] = (
+    tag,  # type: ignore[assignment]  # of this kind of world
+    tag,  # type: ignore[assignment]
+    tag,  # type: ignore[assignment]
+    read_pinned_late,  # type: ignore[assignment]
+    follow,  # type: ignore[assignment]
+    actors.collect,
+    actors.snapshot_twice,
+)
+"""What is dangerous for a collection or a truncation that hangs at a door."""

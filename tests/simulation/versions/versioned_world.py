@@ -21,7 +21,11 @@ from tests.simulation.faults.weather import Mishap
 from tests.simulation.machine import Machine, Parts
 from tests.simulation.new_state import new_state
 from tests.simulation.rows import rows_asked
-from tests.simulation.versions.version_actors import VERSION_ACTORS, checked_changes
+from tests.simulation.versions.version_actors import (
+    VERSION_ACTORS,
+    WHILE_OTHERS_STALL,
+    checked_changes,
+)
 from tests.simulation.violation import FOLLOWED, KEPT, REPLAY, Violation
 from tests.simulation.world import World
 
@@ -33,6 +37,7 @@ class VersionedWorld(World):
     """All that one seed decides. is_harsh: tasks stall often, as it hurts twins."""
 
     may_use_parquet = False
+    while_others_stall = WHILE_OTHERS_STALL
 
     def __init__(
         self, seed: int, scratch: Path, parts: Parts | None = None, *, is_harsh: bool = False

@@ -108,8 +108,8 @@ def test_a_tag_reads_its_version_for_ever(
     table.ingest(rows("ab"))
     second = table.ingest(rows("c")).number
     table.ingest(rows("d"))
-    assert table.tag("q3", at=second).number == second
-    table.tag("same", at="q3")
+    assert table.tag("q3", as_of=second).number == second
+    table.tag("same", as_of="q3")
     assert [(tag.name, tag.number) for tag in table.tags()] == [("q3", second), ("same", second)]
     collected(lake, table, clock)
     table.clear()
@@ -135,9 +135,9 @@ def test_what_was_collected_is_refused_and_the_oldest_is_named(
     assert horizon is not None
     told(table, first, VersionExpiredError, f"the oldest that can still be read is {horizon}")
     with pytest.raises(VersionExpiredError, match=f"can still be read is {horizon}"):
-        table.tag("late", at=first)
+        table.tag("late", as_of=first)
     assert found(table, horizon) == ["a", "b", "c"]
-    assert table.tag("oldest", at=horizon).number == horizon
+    assert table.tag("oldest", as_of=horizon).number == horizon
 
 
 def test_a_version_whose_files_go_while_it_is_read_is_told(
@@ -233,9 +233,9 @@ def test_a_lake_of_older_releases_gets_no_tags_and_reads_its_past(
         lake.raise_formats()
         clock.advance(61)
         with pytest.raises(VersionExpiredError):
-            table.tag("then", at=first)
+            table.tag("then", as_of=first)
         newest = table.ingest(rows("c")).number
-        assert table.tag("now", at=newest).number == newest
+        assert table.tag("now", as_of=newest).number == newest
         assert table.tag("newest").number > newest
 
 
