@@ -211,11 +211,8 @@ class QueryMessage(UserMessage):
         int | None, Field(ge=1, le=1 << 53, description="At most so many rows. Left out: all.")
     ] = None
     as_of: Annotated[
-        int | Annotated[str, StringConstraints(min_length=1, max_length=100)] | None,
-        Field(
-            description="The version to read: the number of a log entry, such as an ingest"
-            " returns, a time like `2026-11-25T10:00Z`, or a tag. Left out: the newest."
-        ),
+        int | str | None,
+        Field(description="Version: a log number, a time like `2026-11-25T10:00Z`, or a tag."),
     ] = None
     format: Annotated[
         Literal["json", "arrow"],

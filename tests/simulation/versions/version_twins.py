@@ -11,6 +11,7 @@ import pytest
 from lakebed.garbage import collect as collect_module
 from lakebed.garbage.collect import CollectGarbage, due_garbage
 from lakebed.model.names import Micros
+from lakebed.query.follow_changes import Following, TableChange
 from lakebed.statestore import write_snapshot as write_snapshot_module
 from lakebed.statestore.log_entries import version_changes
 from lakebed.statestore.log_entries.version_changes import RaiseHorizon
@@ -96,6 +97,23 @@ def drops_snapshots_of_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_snapshot_module.Snapshots, "truncate", all_of_them)
 
 
+def forgets_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empties the log as if nobody followed."""
+    monkeypatch.setattr(write_snapshot_module, "_followed", lambda _: None)
+
+
+def acknowledges_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moves a follower when it is asked what is next, before it was given that."""
+
+    def changes(self: Following[Any]) -> Iterator[TableChange]:
+        for change in self._changes.changes(self._table, self.position):
+            self.acknowledge(change.upto)
+            if change.number % 3:
+                yield change
+
+    monkeypatch.setattr(Following, "__iter__", changes)
+
+
 class VersionTwin(msgspec.Struct, frozen=True):
     """One broken rule, and the checkers of which one must notice it."""
 
@@ -116,4 +134,6 @@ VERSION_TWINS: dict[str, VersionTwin] = {
     "log emptied without a horizon": _twin(empties_without_horizon, v.KEPT),
     "tag without a snapshot": _twin(keeps_no_snapshot, v.KEPT),
     "snapshot of a tag dropped": _twin(drops_snapshots_of_tags, v.KEPT),
+    "follower's log is emptied": _twin(forgets_followers, v.FOLLOWED),
+    "acknowledged before it was given": _twin(acknowledges_first, v.FOLLOWED),
 }
