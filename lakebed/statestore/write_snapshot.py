@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lakebed.errors import LogTruncatedError
+from lakebed.errors import ConflictError, LogTruncatedError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
@@ -57,7 +57,10 @@ def truncate_log(table: OpenTable, snapshots: Snapshots, log: TransactionLog) ->
     if horizon is None and table.head.formats().entry < VERSION_FORMAT:
         return snapshots.truncate(log, below)
     if horizon is None or horizon < below:
-        table.head.commit(table.own(start, RaiseHorizon(below)))
+        try:
+            table.head.commit(table.own(start, RaiseHorizon(below)))
+        except ConflictError:
+            return TransactionNumber(0)  # the next tick tries again; without it the log stays
     with table.head.reading() as state:
         state.prove(*TABLES)
         followed, kept = _followed(state), versions_with_state(state)

@@ -252,11 +252,11 @@ VERSION_ACTORS: dict[Actor, int] = {
 }
 
 WHILE_OTHERS_STALL: tuple[Actor, ...] = (
-    tag,  # type: ignore[assignment]  # of this kind of world
-    tag,  # type: ignore[assignment]
-    tag,  # type: ignore[assignment]
-    read_pinned_late,  # type: ignore[assignment]
-    follow,  # type: ignore[assignment]
+    tag,
+    tag,
+    tag,
+    read_pinned_late,
+    follow,
     actors.collect,
     actors.snapshot_twice,
 )

@@ -126,12 +126,14 @@ def _twin(patch: Patch, *checkers: str) -> VersionTwin:
 
 
 VERSION_TWINS: dict[str, VersionTwin] = {
-    "collects without a horizon": _twin(collects_without_horizon, v.KEPT),
+    "collects without a horizon": _twin(collects_without_horizon, v.KEPT, v.FOLLOWED),
     "pin below the horizon": _twin(pins_below_the_horizon, v.KEPT),
-    "collects with a state older than the horizon": _twin(collects_with_an_old_state, v.KEPT),
+    "collects with a state older than the horizon": _twin(
+        collects_with_an_old_state, v.KEPT, v.FOLLOWED
+    ),
     "oldest pin keeps all": _twin(oldest_pin_keeps_all, v.LEAKS),
     "what went later is not needed": _twin(looks_at_the_end_alone, v.KEPT),
-    "log emptied without a horizon": _twin(empties_without_horizon, v.KEPT),
+    "log emptied without a horizon": _twin(empties_without_horizon, v.KEPT, v.FOLLOWED),
     "tag without a snapshot": _twin(keeps_no_snapshot, v.KEPT),
     "snapshot of a tag dropped": _twin(drops_snapshots_of_tags, v.KEPT),
     "follower's log is emptied": _twin(forgets_followers, v.FOLLOWED),

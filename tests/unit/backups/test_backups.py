@@ -124,13 +124,11 @@ def test_a_backup_has_what_tags_need(lake: Lake, backup: Path) -> None:
     table.compact()
     lake.backup(backup)
     with Lake(open_local(backup)) as copy:
-        assert copy.table("t").query(columns=["id"], as_of="then").read_all()["id"].to_pylist() == [
-            "a",
-            "h",
-        ]
+        then = copy.table("t").to_arrow(as_of="then")
+        assert then["id"].to_pylist() == ["a", "h"]
     table.drop_tag("then")
     (done,) = lake.backup(backup).tables
-    assert done.files_deleted == 2
+    assert done.files_deleted == 1
     assert ids(backup) == ["a", "b", "h"]
 
 

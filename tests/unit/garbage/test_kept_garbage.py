@@ -34,7 +34,7 @@ HOUR = 3_600
 class Objects(MemoryObjectStore):
     """Objects that call back before the first of them is deleted."""
 
-    before_delete: Callable[[], None] = staticmethod(lambda: None)  # type: ignore[assignment]
+    before_delete: Callable[[], None] = staticmethod(lambda: None)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects."""
@@ -86,7 +86,7 @@ def test_the_horizon_is_in_the_log_before_the_first_object_goes(lake: Collected)
         with lake.story.head.reading() as state:
             seen.append(horizon_of(state))
 
-    lake.objects.before_delete = look  # type: ignore[method-assign]
+    lake.objects.before_delete = look
     assert lake.collect() == 1
     assert seen == [cleared]
 
@@ -109,7 +109,7 @@ def test_a_pin_that_comes_before_the_delete_is_refused_or_keeps_all_that_it_need
             except VersionExpiredError:
                 refused.append(number)
 
-    lake.objects.before_delete = pin_all  # type: ignore[method-assign]
+    lake.objects.before_delete = pin_all
     assert lake.collect() == 2
     assert lake.left() == {"c"}
     assert refused == [first, second, third], (
@@ -126,14 +126,14 @@ def test_a_collector_that_stalls_before_its_delete_takes_nothing_from_a_tag(
     lake.story.clock.advance(2 * HOUR)
 
     def others_go_on() -> None:
-        lake.objects.before_delete = lambda: None  # type: ignore[method-assign]
+        lake.objects.before_delete = lambda: None
         lake.story.when_committed(PutTag("kept", second))
         lake.story.when_cleared()
         lake.story.clock.advance(2 * HOUR)
         other = lake.opened(lake.story.another_head())
         CollectGarbage(objects=lake.objects).run(other)
 
-    lake.objects.before_delete = others_go_on  # type: ignore[method-assign]
+    lake.objects.before_delete = others_go_on
     lake.collect()
     assert lake.left() == {"b"}
 
