@@ -58,7 +58,8 @@ def oldest_pin_keeps_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that became garbage behind the oldest version that is kept stays."""
 
     def need(self: KeptVersions, _file: bytes, number: int) -> bool:
-        return bool(self._numbers) and number > self._numbers[0]
+        oldest = [*self._numbers[:1], *([] if self._followed is None else [self._followed])]
+        return any(number > one for one in oldest)
 
     monkeypatch.setattr(KeptVersions, "need", need)
 
@@ -67,6 +68,8 @@ def looks_at_the_end_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A version needs what became garbage right behind it, and nothing that went later."""
 
     def need(self: KeptVersions, _file: bytes, number: int) -> bool:
+        if self._followed is not None and number > self._followed:
+            return True
         return any(number - 3 <= n < number for n in self._numbers)
 
     monkeypatch.setattr(KeptVersions, "need", need)

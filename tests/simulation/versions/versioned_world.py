@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakebed.errors import LakebedError
-from lakebed.model.names import TransactionNumber, entry_checksum
+from lakebed.model.names import TransactionNumber, base_of, entry_checksum
 from lakebed.query.follow_changes import Following
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.transactions import finish_entry
@@ -26,7 +26,7 @@ from tests.simulation.versions.version_actors import (
     WHILE_OTHERS_STALL,
     checked_changes,
 )
-from tests.simulation.violation import FOLLOWED, KEPT, REPLAY, Violation
+from tests.simulation.violation import FOLLOWED, KEPT, LEAKS, REPLAY, Violation
 from tests.simulation.world import World
 
 VERSIONS_CHECKED = 2
@@ -68,6 +68,7 @@ class VersionedWorld(World):
         for table in tables(machine):
             check_kept(self, machine, table, self.auditors[table.id])
             check_followed(machine, table, self.auditors[table.id])
+            check_spared(self, self.auditors[table.id])
         super().check()
 
 
@@ -94,6 +95,20 @@ def check_kept(world: World, machine: Machine, table: OpenTable, auditor: Audito
     for number, digest in zip(numbers, digests_at(auditor, numbers), strict=True):
         if state_of(world, table, TransactionNumber(number)).digest() != digest:
             raise Violation(REPLAY, f"state {number} is another than it was")
+
+
+def check_spared(world: World, auditor: Auditor) -> None:
+    """All garbage that is left is part of a version that is kept, or behind a follower."""
+    now = world.clock.now()
+    versions = {pin.number for pin in auditor.state.pins() if pin.until >= now}
+    versions |= {tag.number for tag in tags_of(auditor.state)}
+    followed = [
+        one.number for one in followers_of(auditor.state) if not one.is_behind and one.until >= now
+    ]
+    for garbage in auditor.state.garbage():
+        needed = any(base_of(garbage.file) < n < garbage.number for n in versions)
+        if not needed and not any(garbage.number > n for n in followed):
+            raise Violation(LEAKS, f"{garbage} stays, and no version needs it")
 
 
 def check_followed(machine: Machine, table: OpenTable, auditor: Auditor) -> None:
