@@ -36,11 +36,11 @@ def put_tag(table: OpenTable, name: str, number: TransactionNumber | None) -> Ta
         VersionExpiredError: the version is not kept any more. FormatGateError: older releases may
             still work on the lake. Nothing was changed.
     """
-    commit_kept(table, PutTag(name, number))
+    committed = commit_kept(table, PutTag(name, number))
     with table.head.reading() as state:
         found = tag_of(state, name)
-    assert found is not None, "it was committed, and nobody dropped it since"
-    return TaggedVersion(name=found.name, number=found.number, tagged_at=found.at)
+        at = state.head().at if found is None else found.at  # it may have been dropped meanwhile
+    return TaggedVersion(name=name, number=number or committed, tagged_at=at)
 
 
 def drop_tag(table: OpenTable, name: str) -> None:

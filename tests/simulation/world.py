@@ -65,6 +65,7 @@ class World:
     """All that one seed decides."""
 
     may_use_parquet = True
+    tasks, tasks_long = TASKS, TASKS_LONG
     while_others_stall: Sequence[Actor] = WHILE_OTHERS_STALL
 
     def __init__(
@@ -246,7 +247,7 @@ class World:
 
     def run(self) -> None:
         """Let things happen; for longer in one seed of ten."""
-        left = TASKS if self.seed % LONG_EVERY else TASKS_LONG
+        left = self.tasks if self.seed % LONG_EVERY else self.tasks_long
         while left:
             self.clock.advance(self.rng.choice((0.01, 1.0, 5.0)))
             if self.rng.random() < 0.01:

@@ -70,13 +70,14 @@ def follow(_: VersionedWorld, machine: Machine) -> None:
 
 
 def given_garbage(world: VersionedWorld, machine: Machine) -> None:
-    """Merge some files away; what they were in is kept by a tag."""
+    """Merge files away, and what they became: a tag keeps the first, and nothing the others."""
     table = main_table(machine)
     for _ in range(6):
         send(world, machine, table, world.ask(table.id, rows_max=9))
     put_tag(table, "then", KEPT_AT)
-    machine.create_jobs.run(table)
-    machine.worker.run(jobs_max=10)
+    for _ in range(4):
+        machine.create_jobs.run(table, everything=True)
+        machine.worker.run(jobs_max=10)
     world.clock.advance(4_000)
 
 

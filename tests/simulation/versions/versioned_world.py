@@ -37,6 +37,7 @@ class VersionedWorld(World):
     """All that one seed decides. is_harsh: tasks stall often, as it hurts twins."""
 
     may_use_parquet = False
+    tasks, tasks_long = 25, 60
     while_others_stall = WHILE_OTHERS_STALL
 
     def __init__(
