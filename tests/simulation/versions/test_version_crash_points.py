@@ -78,6 +78,7 @@ def given_garbage(world: VersionedWorld, machine: Machine) -> None:
     for _ in range(4):
         machine.create_jobs.run(table, everything=True)
         machine.worker.run(jobs_max=10)
+        machine.committer.run(batches_max=10)
     world.clock.advance(4_000)
 
 
