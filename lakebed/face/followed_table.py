@@ -14,7 +14,7 @@ from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
     from lakebed.model.versions import AsOf
-    from lakebed.query.follow_changes import Following, TableChange
+    from lakebed.query.follow_changes import CommittedChange, Following
 
 
 class RowChange:
@@ -27,7 +27,9 @@ class RowChange:
     upto: where a follower stands that is done with this change: an entry may hold several.
     """
 
-    def __init__(self, change: TableChange, read: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+    def __init__(
+        self, change: CommittedChange, read: Callable[[], Iterator[pa.RecordBatch]]
+    ) -> None:
         self.kind: Literal["rows", "clear"] = change.kind
         self.number, self.at, self.upto = change.number, change.at, change.upto
         self.job, self.rows = change.job, change.rows
@@ -57,7 +59,7 @@ class Follower:
     def __init__(
         self,
         following: Following[pa.RecordBatch],
-        shown: Callable[[TableChange], RowChange],
+        shown: Callable[[CommittedChange], RowChange],
     ) -> None:
         self._following = following
         self._shown = shown
@@ -129,7 +131,11 @@ class FollowedTable(VersionedTable):
         """Forget a follower: nothing is kept for it any more. Raises: InvalidError."""
         self._app.follow.drop(self._opened, name)
 
-    def _shown(self, change: TableChange) -> RowChange:
+    def wait(self, seconds: float) -> None:
+        """Let time pass before changes are asked for again."""
+        self._app.clock.sleep(seconds)
+
+    def _shown(self, change: CommittedChange) -> RowChange:
         return RowChange(change, partial(self._app.follow.rows, self._opened, change))
 
     def _number(self, after: AsOf | Literal[0]) -> TransactionNumber:

@@ -92,7 +92,7 @@ def past_delay(state: TableState, now: Micros) -> Micros:
 
 
 def due_garbage(state: TableState, now: Micros) -> Iterator[Garbage]:
-    """Yield garbage that is past its delay and that nobody needs now, oldest first (H24)."""
+    """Yield garbage that is past its delay and that no version needs now, oldest first (H24)."""
     kept = kept_versions(state, now=now)
     return unneeded(state, kept, before=past_delay(state, now))
 
@@ -108,7 +108,7 @@ def collectable(state: TableState, now: Micros, behind: Garbage | None) -> Itera
 
 
 def next_garbage(table: OpenTable) -> Micros | None:
-    """Return when the oldest garbage is due that nobody needs, or when the first pin ends that
+    """Return when the oldest garbage is due that no version needs, or when the first pin ends that
     keeps some; None: there is none of both."""
     with table.head.reading() as state:
         first = next(unneeded(state, kept_versions(state), before=_NEVER), None)

@@ -41,7 +41,7 @@ from lakebed.statestore.table_state.kept_versions import follower_of
 BatchT = TypeVar("BatchT")
 
 
-class TableChange(msgspec.Struct, frozen=True, kw_only=True):
+class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a commit did to the rows of a table.
 
     kind: `rows` were taken in, or all rows went by a `clear`.
@@ -73,7 +73,7 @@ class FollowChanges(Generic[BatchT]):
         self._logs = logs
         self._past = past
 
-    def changes(self, table: OpenTable, after: TransactionNumber) -> Iterator[TableChange]:
+    def changes(self, table: OpenTable, after: TransactionNumber) -> Iterator[CommittedChange]:
         """Yield what happened behind an entry, up to the newest. after: 0 for all.
 
         Raises:
@@ -93,13 +93,13 @@ class FollowChanges(Generic[BatchT]):
 
     def _changes(
         self, table: OpenTable, after: TransactionNumber, last: TransactionNumber
-    ) -> Iterator[TableChange]:
+    ) -> Iterator[CommittedChange]:
         schema: Schema | None = None
         for number, body in self._logs.open(table.id).read_after(after):
             if number > last:
                 return
             entry = decode_entry(body, number)
-            found: list[TableChange] = []
+            found: list[CommittedChange] = []
             for transaction in entry.transactions:
                 if schema is None and not isinstance(transaction.changes[0], CreateTable):
                     schema = self._schema_at(table, after)
@@ -114,7 +114,7 @@ class FollowChanges(Generic[BatchT]):
         with self._past.reading(table, int(number)) as state:
             return state.schema()
 
-    def rows(self, table: OpenTable, change: TableChange) -> Iterator[BatchT]:
+    def rows(self, table: OpenTable, change: CommittedChange) -> Iterator[BatchT]:
         """Yield the rows that a change took in, as they were written, in key order.
 
         Raises:
@@ -196,7 +196,7 @@ class Following(Generic[BatchT]):
         self.position = changes.position(table, name)
         self._given: TransactionNumber | None = None
 
-    def __iter__(self) -> Iterator[TableChange]:
+    def __iter__(self) -> Iterator[CommittedChange]:
         """Yield the changes that were not acknowledged, up to the newest now."""
         for change in self._changes.changes(self._table, self.position):
             self._given = change.number
@@ -243,7 +243,7 @@ def _schema_behind(transaction: Transaction, schema: Schema | None, at: Micros) 
 
 def _changes_of(
     transaction: Transaction, number: TransactionNumber, at: Micros, schema: Schema
-) -> Iterator[TableChange]:
+) -> Iterator[CommittedChange]:
     """Yield what a commit did to rows; all of them end with its entry."""
     for change in transaction.changes:
         files: dict[FileName, StoredFile] = {}
@@ -252,7 +252,7 @@ def _changes_of(
             files = {reference.file.name: reference.file for reference in change.files}
             rows = sum(reference.rows for reference in change.files)
         if files or isinstance(change, Clear):
-            yield TableChange(
+            yield CommittedChange(
                 kind="rows" if files else "clear",
                 number=number,
                 at=at,

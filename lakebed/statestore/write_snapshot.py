@@ -89,6 +89,6 @@ def _are_written(
 
 
 def _followed(state: TableState) -> TransactionNumber | None:
-    """Return the number behind which followers need the log; None: nobody follows."""
+    """Return the number behind which followers need the log; None: there is no follower."""
     numbers = (one.number for one in followers_of(state) if not one.is_behind)
     return min(numbers, default=None)

@@ -168,7 +168,7 @@ def test_versions_are_what_copies_say(seed: int, tmp_path: Path) -> None:
     horizon = life.lake.status("t")[0].horizon or 0
     numbers = sorted(life.copies)
     for number, later in pairwise(numbers):
-        if number >= horizon and life.times[number] < life.times[later]:  # type: ignore[operator]
+        if number >= horizon and life.times[number] < life.times[later]:  # type: ignore[operator]  # times
             life.check(number, life.times[number])
     assert life.read > STEPS // 2
     report = life.lake.fsck("t", deep=True)

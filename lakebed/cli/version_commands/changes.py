@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -118,7 +117,7 @@ def _found(table: Table, follower: Follower | None, given: ChangesArguments) -> 
         if follower is not None:
             follower.renew()
         after = after if last is None else last.number
-        time.sleep(POLL_SECONDS)
+        table.wait(POLL_SECONDS)
 
 
 def _show(session: Session, change: RowChange, *, rows: bool) -> None:

@@ -19,7 +19,7 @@ from lakebed.errors import (
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.versions import check_version_name
 from lakebed.statestore.table_state.kept_versions import (
-    Follower,
+    FollowerRecord,
     follower_of,
     followers_of,
     horizon_of,
@@ -36,8 +36,8 @@ TAGS_MAX, FOLLOWERS_MAX = 10_000, 1_000
 
 
 class RaiseHorizon(msgspec.Struct, frozen=True, array_like=True, tag="horizon"):
-    """From now on versions below `horizon` may lose their files and their part of the log, but for
-    those that have a tag or a pin (H38). Pins whose time is over end here, by the log's time, and
+    """Lets versions below `horizon` lose their files and their part of the log, but for those that
+    have a tag or a pin (H38). Pins whose time is over end here, by the log's time, and
     followers fall behind.
 
     The first one of a table begins with the version before it: older releases may have deleted what
@@ -186,7 +186,7 @@ class MoveFollower(msgspec.Struct, frozen=True, array_like=True, tag="move_follo
 
 
 class DropFollower(msgspec.Struct, frozen=True, array_like=True, tag="drop_follower"):
-    """Nobody follows under this name any more."""
+    """A name is followed no more."""
 
     name: str
 
@@ -215,7 +215,7 @@ def expired(state: TableState, number: int) -> VersionExpiredError:
     return VersionExpiredError("the version is not kept any more", number=number, hint=hint)
 
 
-def require_follower(state: TableState, name: str) -> Follower:
+def require_follower(state: TableState, name: str) -> FollowerRecord:
     """Return a follower that has not fallen behind.
 
     Raises:

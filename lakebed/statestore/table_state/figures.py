@@ -75,8 +75,8 @@ def leaf_bytes(state: TableState) -> dict[PartitionId, int]:
 
 
 def garbage_figures(state: TableState, *, before: Micros, now: Micros) -> GarbageFigures:
-    """Return the sums over garbage. before: due is what was removed until then and nobody
-    needs."""
+    """Return the sums over garbage. before: due is what was removed until then and no
+    version needs."""
     files, size, due = state.connection.execute(
         "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(at <= ?), 0) FROM garbage", (before,)
     ).fetchone()

@@ -30,7 +30,7 @@ class Tag(msgspec.Struct, frozen=True):
     at: Micros
 
 
-class Follower(msgspec.Struct, frozen=True):
+class FollowerRecord(msgspec.Struct, frozen=True):
     """Who follows the changes of a table: what happened behind `number` stays until `until`.
 
     is_behind: it fell behind: nothing is kept for it any more.
@@ -65,16 +65,18 @@ def tag_of(state: TableState, name: str) -> Tag | None:
     return Tag(*row) if row else None
 
 
-def followers_of(state: TableState) -> list[Follower]:
+def followers_of(state: TableState) -> list[FollowerRecord]:
     """Return all followers, by name, also those that fell behind."""
     state.prove_once("followers")
     rows = state.connection.execute(
         "SELECT name, number, until, is_behind FROM followers ORDER BY name"
     )
-    return [Follower(name, number, until, bool(behind)) for name, number, until, behind in rows]
+    return [
+        FollowerRecord(name, number, until, bool(behind)) for name, number, until, behind in rows
+    ]
 
 
-def follower_of(state: TableState, name: str) -> Follower | None:
+def follower_of(state: TableState, name: str) -> FollowerRecord | None:
     """Return a follower."""
     return next((one for one in followers_of(state) if one.name == name), None)
 
@@ -89,7 +91,7 @@ def is_kept(state: TableState, number: TransactionNumber) -> bool:
 
 class KeptVersions:
     """Versions whose files stay. numbers: of each. followed: all that was garbage behind this
-    number stays, too; None: nobody follows."""
+    number stays, too; None: there is no follower."""
 
     def __init__(self, numbers: Iterable[int], followed: int | None = None) -> None:
         self._numbers = sorted(set(numbers))

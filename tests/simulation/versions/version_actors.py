@@ -13,7 +13,7 @@ from lakebed.errors import (
     VersionExpiredError,
 )
 from lakebed.model.names import CommitId, TransactionNumber
-from lakebed.query.follow_changes import Following, TableChange
+from lakebed.query.follow_changes import CommittedChange, Following
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import Clear
@@ -196,7 +196,7 @@ def read_changes(
 
 def checked_changes(
     machine: Machine, table: OpenTable, auditor: Auditor, following: Following[Any]
-) -> Iterator[TableChange]:
+) -> Iterator[CommittedChange]:
     """Yield changes, each compared with its entry, and with those before it."""
     last = following.position
     for change in following:

@@ -11,7 +11,7 @@ import pytest
 from lakebed.garbage import collect as collect_module
 from lakebed.garbage.collect import CollectGarbage, due_garbage
 from lakebed.model.names import Micros
-from lakebed.query.follow_changes import Following, TableChange
+from lakebed.query.follow_changes import CommittedChange, Following
 from lakebed.statestore import write_snapshot as write_snapshot_module
 from lakebed.statestore.log_entries import version_changes
 from lakebed.statestore.log_entries.version_changes import RaiseHorizon
@@ -42,7 +42,7 @@ def collects_with_an_old_state(monkeypatch: pytest.MonkeyPatch) -> None:
     kept_versions = collect_module.kept_versions
     known: list[tuple[int, KeptVersions]] = []
 
-    def as_last_known(state: TableState, **given: Any) -> KeptVersions:  # noqa: ANN401
+    def as_last_known(state: TableState, **given: Any) -> KeptVersions:  # noqa: ANN401 - as they are
         newest = kept_versions(state, **given)
         if given:
             return newest
@@ -94,7 +94,7 @@ def drops_snapshots_of_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes them, and drops them with the others that are older than the log."""
     truncate = write_snapshot_module.Snapshots.truncate
 
-    def all_of_them(self: Any, log: Any, below: Any, **_: object) -> Any:  # noqa: ANN401
+    def all_of_them(self: Any, log: Any, below: Any, **_: object) -> Any:  # noqa: ANN401 - as they are
         return truncate(self, log, below)
 
     monkeypatch.setattr(write_snapshot_module.Snapshots, "truncate", all_of_them)
@@ -108,7 +108,7 @@ def forgets_followers(monkeypatch: pytest.MonkeyPatch) -> None:
 def acknowledges_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Moves a follower when it is asked what is next, before it was given that."""
 
-    def changes(self: Following[Any]) -> Iterator[TableChange]:
+    def changes(self: Following[Any]) -> Iterator[CommittedChange]:
         for change in self._changes.changes(self._table, self.position):
             self.acknowledge(change.upto)
             if change.number % 3:

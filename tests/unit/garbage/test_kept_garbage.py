@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -193,13 +194,11 @@ def test_thousands_of_kept_files_hold_up_no_collection(
     monkeypatch.setattr(collect_module, "unneeded", _counted(collect_module.unneeded, looked))
     assert lake.collect() == 1_000
     assert len(lake.left()) == 3_000
-    assert sum(looked) < 3 * (3_000 + 1_000), (
-        "each a few times, not once a group"
-    )
+    assert sum(looked) < 3 * (3_000 + 1_000), "each a few times, not once a group"
 
 
-def _counted(unneeded: Callable, looked: list[int]) -> Callable:  # type: ignore[type-arg]
-    def counted(state, kept, **rest):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003, ANN202
+def _counted(unneeded: Callable[..., Any], looked: list[int]) -> Callable[..., Any]:
+    def counted(state: TableState, kept: Any, **rest: Any) -> Any:  # noqa: ANN401 - as they are
         need = kept.need
 
         def watched(file: bytes, number: int) -> bool:

@@ -40,7 +40,7 @@ def table(lake: Lake) -> lakebed.Table:
 
 def told(changes: object) -> list[Told]:
     found = []
-    for change in changes:  # type: ignore[attr-defined]
+    for change in changes:  # type: ignore[attr-defined]  # any of them
         read = change.read().read_all()
         ids = read.column(read.column_names[0]).to_pylist()
         assert len(ids) == change.rows
