@@ -294,6 +294,15 @@ class VersionExpiredError(ConflictError):
     """
 
 
+class FollowerBehindError(ConflictError):
+    """A follower of a table's changes read nothing for longer than `follower_seconds_max`, so that
+    changes it has not read are not kept for it any more.
+
+    What is done: nothing; its position stays where it was. What you can do: read the table as it
+    is, then follow under this name from that version's number.
+    """
+
+
 class FormatGateError(NewerFormatError):
     """The lake does not allow a form yet that this needs: older releases may still work on it.
 
@@ -304,6 +313,14 @@ class FormatGateError(NewerFormatError):
     def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
         wanted = "upgrade every process of this lake, then run `lakebed formats --raise`"
         super().__init__(message, hint=hint or wanted, **facts)
+
+
+class TagExistsError(InvalidError):
+    """The table has a tag of this name.
+
+    What is done: that tag stays on its version. What you can do: choose another name, or drop that
+    tag first: `lakebed table tag TABLE NAME --drop`.
+    """
 
 
 class UnreadableInputError(InvalidError):

@@ -31,10 +31,9 @@ class SnapshotsStack(Stack):
             registry=stores.registry,
             environment=stores.work_environment(deployment, SNAPSHOTS),
             may=[
-                *permissions.read_objects(deployment),
+                *stores.may_commit(deployment),
                 *permissions.truncate(deployment, stores.log),
                 permissions.write_large_objects(deployment, "tables/*/snapshots/*"),
                 permissions.delete_objects(deployment, "tables/*/snapshots/*"),
-                permissions.mark_tables(stores.registry),
             ],
         )

@@ -36,6 +36,7 @@ from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.kept_versions import KeptVersions, tags_of
 from lakebed.statestore.version_pin import VersionPin
 
 PIECE_BYTES = 8 << 20
@@ -86,10 +87,11 @@ class TableCopied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Version(msgspec.Struct, frozen=True):
-    """One version of a table: the number of its newest entry, and size and CRC-64 of its files."""
+    """One version of a table: the number of its newest entry, and size and CRC-64 of its files, and
+    of those that its tags need. None: the object itself tells its CRC-64."""
 
     number: TransactionNumber
-    files: dict[FileName, tuple[int, int]]
+    files: dict[FileName, tuple[int, int | None]]
 
 
 class CopyTable:
@@ -162,8 +164,9 @@ class CopyTable:
             files_deleted=deleted,
         )
 
-    def _copy_object(self, path: str, size: int, checksum: int) -> bool:
+    def _copy_object(self, path: str, size: int, checksum: int | None) -> bool:
         """Copy an object unless it is there: paths are used once. Returns whether it was copied.
+        checksum: None for that of the object; then it may be gone, as its tag was dropped.
 
         Raises:
             CorruptError: the source's bytes contradict size or checksum; nothing became visible.
@@ -174,6 +177,11 @@ class CopyTable:
         if found is not None:
             hint = "delete this object of the copy, then copy again"
             raise CorruptError("an object of the copy has another size", path=path, hint=hint)
+        if checksum is None:
+            facts = self._source.look(path)
+            if facts is None:
+                return False
+            checksum = facts.checksum
         writer = self._target.create(path)
         try:
             summed = _CRC64.calc(b"")
@@ -319,5 +327,10 @@ def _version_of(table: OpenTable) -> _Version:
         head = state.head()
         if head.dropped:
             raise TableMissingError("the table was dropped", table=table.name)
+        files: dict[FileName, tuple[int, int | None]]
         files = {r.file.name: (r.file.size, r.file.checksum) for r in state.all_references()}
+        tagged = KeptVersions(tag.number for tag in tags_of(state))
+        for garbage in state.garbage() if tagged else ():
+            if tagged.need(garbage.file, garbage.number):
+                files[garbage.file] = garbage.size, None
     return _Version(head.number, files)

@@ -32,6 +32,8 @@ from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
+from lakebed.query.follow_changes import FollowChanges
+from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -103,6 +105,8 @@ class App:
     collect: CollectGarbage
     sweep: SweepObjects
     query: RunQuery[pa.RecordBatch]
+    past: PastVersions
+    follow: FollowChanges[pa.RecordBatch]
     count: CountRows[pa.RecordBatch]
     delete: DeleteRows[pa.RecordBatch]
     inspection: InspectionServices

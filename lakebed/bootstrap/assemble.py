@@ -42,6 +42,8 @@ from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.count_rows import CountRows
+from lakebed.query.follow_changes import FollowChanges
+from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
@@ -156,7 +158,8 @@ def _app(
     objects, clock, tracker, rng = stores.objects, stores.clock, stores.tracker, stores.rng
     files, spill, heads = kept.files, kept.spill, kept.heads
     queue, commit_queue = stores.queues.open(COMPACTION_QUEUE), stores.queues.open(COMMIT_QUEUE)
-    catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files)
+    past = PastVersions(logs=stores.logs, snapshots=heads.snapshots)
+    catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files, past=past)
     run_job = RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
     give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
     ingest = partial(IngestRows[pa.RecordBatch], files=files, clock=clock, tracker=tracker)
@@ -191,6 +194,8 @@ def _app(
         collect=CollectGarbage(objects=objects),
         sweep=SweepObjects(objects=objects),
         query=query,
+        past=past,
+        follow=FollowChanges[pa.RecordBatch](files=files, logs=stores.logs, past=past),
         count=CountRows[pa.RecordBatch](query=query, files=files),
         delete=_delete(query, files, run_job, give_up, clock),
         inspection=_inspection(stores, kept, leftovers, catalog),

@@ -50,6 +50,8 @@ from lakebed.cli.table_changes import (
     split_points,
 )
 from lakebed.cli.tables import table
+from lakebed.cli.version_commands.changes import changes
+from lakebed.cli.version_commands.tags import tag, tags, untag
 from lakebed.cli.warning_lines import WarningLines
 from lakebed.cli.work import commit, compact, run
 
@@ -93,6 +95,9 @@ for _command in (backup, restore, export):
 for _command in (jobs, tasks, dead_letters, formats, cost):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
+    table.add_command(_command)
+program.add_command(changes)
+for _command in (tag, tags, untag):
     table.add_command(_command)
 program.add_command(completion)
 complete_words(program)

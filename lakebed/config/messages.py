@@ -29,6 +29,7 @@ from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, job_id, table_name
 from lakebed.model.predicates.language import Predicate, predicate_from_json
 from lakebed.model.predicates.text import predicate_from_text
+from lakebed.model.versions import version_of
 
 MESSAGE_BYTES_MAX = 256 * 1024
 """What SQS takes; for a lambda that is invoked, the same."""
@@ -213,6 +214,10 @@ class QueryMessage(UserMessage):
         int | None,
         Field(ge=0, le=1 << 53, description="Bytes it may read. Left out: by the table's setting."),
     ] = None
+    as_of: Annotated[
+        int | str | None,
+        Field(description="Version: a log number, a time like `2026-11-25T10:00Z`, or a tag."),
+    ] = None
     format: Annotated[
         Literal["json", "arrow"],
         Field(
@@ -225,11 +230,12 @@ class QueryMessage(UserMessage):
     def _check(self) -> Self:
         if (self.keys is None) == (self.ranges is None):
             raise ValueError('give either `keys` or `ranges`; `"ranges": [{}]` means every row')
-        if self.where is not None:
+        for name, check in (("where", predicate_in), ("as_of", version_of)):
             try:
-                predicate_in(self.where)
+                if getattr(self, name) is not None:
+                    check(getattr(self, name))
             except InvalidError as error:
-                raise ValueError(f"where: {error}") from None
+                raise ValueError(f"{name}: {error}") from None
         return self
 
 

@@ -94,6 +94,14 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             " cap.",
         ),
     ] = 0
+    follower_seconds_max: Annotated[
+        int,
+        Meta(
+            ge=60,
+            le=10 * 365 * 86_400,
+            description="Time for which changes are kept for a follower that reads none.",
+        ),
+    ] = 7 * 86_400
     redispatch_seconds: Annotated[
         int, Meta(ge=0, description="Time after which a job that no worker started is sent again.")
     ] = 900

@@ -15,7 +15,8 @@ from lakebed.model.names import CommitId, JobId, PartitionId, TransactionNumber
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection, SortedFiles
-from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
+from lakebed.query.conditions import everything_of
+from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.splitting.split_leaves import shares_of
 from lakebed.statestore.format_gate import check_entry_format
 from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRanges, Shares

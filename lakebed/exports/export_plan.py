@@ -22,7 +22,8 @@ from lakebed.model.ranges import Box
 from lakebed.model.schema import Field, Schema
 from lakebed.model.table_text import TableText
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import QueryPlan, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import QueryPlan
 from lakebed.query.slices import Slice
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 

@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from lakebed.deletes.requests import Deleted
 from lakebed.errors import InvalidError
-from lakebed.face.past_of_table import PastOfTable
+from lakebed.face.followed_table import FollowedTable
 from lakebed.model.names import job_id
 from lakebed.model.predicates.language import Predicate
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 
 
-class DeletingTable(PastOfTable):
+class DeletingTable(FollowedTable):
     """A table whose rows may be deleted."""
 
     def delete(

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from lakebed.face.written_table import WrittenTable
 from lakebed.model.predicates.language import Predicate
 from lakebed.model.processing import iterator_use
+from lakebed.model.versions import AsOf
 from lakebed.processing.iterators import load_iterator
+from lakebed.query.conditions import condition_of
 from lakebed.query.explanation import QueryExplanation
 from lakebed.query.frames import as_pandas, as_polars
-from lakebed.query.run_query import condition_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ReadTable(WrittenTable):
         limit: int | None = None,
         iterator: tuple[str, Mapping[str, Any]] | None = None,
         scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows of one version, in key order, as a stream that reads what is asked of it.
 
@@ -50,18 +52,22 @@ class ReadTable(WrittenTable):
         iterator: a step on the rows, by the name of its entry point and its configuration.
         scan_bytes_max: of files, that may be read; less than the table's setting, or 0: only that
             counts.
+        as_of: the version: a log number (`ingest` returns one), a time (with an offset), or a tag;
+            None for the newest. Schema, processing and age of rows are those of that version.
 
         Raises:
             InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate,
-                no such iterator.
+                no such iterator; a version that lies ahead, an unknown tag.
             QueryTooLargeError: also while reading: it reads more than `scan_bytes_max`.
             IteratorError: while reading: it failed.
-            VersionExpiredError: while reading: too slow, the version was collected; query again.
+            VersionExpiredError: an older version is not kept any more: the hint names the oldest
+                one. While reading: too slow, the version was collected; query again.
         """
         plan = self._app.query.plan(
             self._opened,
             partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
             scan_bytes_max=scan_bytes_max,
+            as_of=as_of,
         )
         whole = arrow_schema(plan.schema)
         names = None if plan.condition is None else plan.condition.columns
@@ -79,15 +85,20 @@ class ReadTable(WrittenTable):
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
         where: Predicate | pc.Expression | str | None = None,
         scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> int:
         """Return how many rows `query` gives with the same arguments. Without any the table's state
         knows it, where rows are kept as they came: no file is read, but for parts of files that a
         split has cut since. Otherwise one column is read. `len(table)` is the same without any.
         """
         if keys is None and ranges is None and where is None:
-            return self._app.count.all_rows(self._opened, scan_bytes_max=scan_bytes_max)
+            return self._app.count.all_rows(
+                self._opened, scan_bytes_max=scan_bytes_max, as_of=as_of
+            )
         ask = partial(condition_of, keys=keys, ranges=ranges, where=where)
-        return self._app.count.matching(self._opened, ask, scan_bytes_max=scan_bytes_max)
+        return self._app.count.matching(
+            self._opened, ask, scan_bytes_max=scan_bytes_max, as_of=as_of
+        )
 
     def __len__(self) -> int:
         return self.count()
@@ -125,6 +136,7 @@ class ReadTable(WrittenTable):
         where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
         scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> QueryExplanation:
         """Run a query, throw its rows away, and return what it read and how long that took.
 
@@ -135,5 +147,6 @@ class ReadTable(WrittenTable):
             partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where),
             limit=limit,
             scan_bytes_max=scan_bytes_max,
+            as_of=as_of,
             monotonic=self._app.clock.monotonic,
         )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakebed.face.read_table import ReadTable
 from lakebed.model.predicates.language import Predicate
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:

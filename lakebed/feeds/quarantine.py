@@ -34,7 +34,8 @@ from lakebed.ingest.stage_rows import StageRows, Writer
 from lakebed.model.feeds.positions import Position
 from lakebed.model.names import CommitId, JobId, digest_of
 from lakebed.model.ranges import Range
-from lakebed.query.run_query import RunQuery, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import RunQuery
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable, Start

@@ -9,11 +9,13 @@ import msgspec
 
 from lakebed.inspection.status import ConnectionStatus, JobStatus, NodeStatus, TableStatus
 from lakebed.model.names import MICROS_PER_SECOND
+from lakebed.statestore.table_state.kept_versions import Holder
 
 LEAVES_DRAWN_MAX = 40
 """Of a larger tree the first and the last leaves are drawn."""
 
 JOBS_DRAWN_MAX = 10
+HOLDERS_DRAWN_MAX = 20
 KEY_LETTERS_MAX = 32
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -47,6 +49,9 @@ def draw_status(status: TableStatus, *, leaves_max: int = LEAVES_DRAWN_MAX) -> s
     lines += map(connection_line, status.connections)
     if status.pins:
         lines.append(f"pins      {_count(status.pins, 'long reader')}")
+    lines += map(_holder_line, status.holders[:HOLDERS_DRAWN_MAX])
+    if len(status.holders) > HOLDERS_DRAWN_MAX:
+        lines.append(f"  ... {len(status.holders) - HOLDERS_DRAWN_MAX} more")
     if status.settings:
         lines.append("settings  " + ", ".join(f"{k}={v}" for k, v in status.settings.items()))
     return "\n".join(lines) + "\n"
@@ -195,6 +200,12 @@ def _garbage_line(status: TableStatus) -> str:
         return "garbage   none"
     files = _count(status.garbage_files, "file")
     return f"garbage   {files} ({size_text(status.garbage_bytes)}), {status.garbage_due} due"
+
+
+def _holder_line(holder: Holder) -> str:
+    costs = f"{size_text(holder.bytes)} of garbage stay for it alone"
+    behind = " all behind" if holder.kind == "follower" else ""
+    return f"kept      {holder.kind} {holder.name}:{behind} entry {holder.number:,}, {costs}"
 
 
 def _log_line(status: TableStatus) -> str:

@@ -52,6 +52,16 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.log_entries.version_changes import (
+    BeginFollowing,
+    DropFollower,
+    DropTag,
+    MoveFollower,
+    PinVersion,
+    PutTag,
+    RaiseHorizon,
+    VersionChange,
+)
 from lakebed.statestore.log_entries.window_changes import Advance
 
 JOB_LETTERS = 12
@@ -172,7 +182,7 @@ def change_text(change: Change) -> str:
         case PutPin() | DropPin() | TellTime() | LeapTime() | SetTimeBack():
             return _time_change_text(change)
         case _:
-            return _feed_change_text(change)
+            return _other_change_text(change)
 
 
 def _position_text(change: PositionChange) -> str:
@@ -180,6 +190,12 @@ def _position_text(change: PositionChange) -> str:
         return f"position of {change.name} at {_next_text(change.value)}"
     except CorruptError:  # of releases whose positions had no form
         return f"position of {change.name}"
+
+
+def _other_change_text(change: FeedChange | VersionChange) -> str:
+    if isinstance(change, VersionChange):
+        return _version_change_text(change)
+    return _feed_change_text(change)
 
 
 def _feed_change_text(change: FeedChange) -> str:
@@ -254,6 +270,29 @@ def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBa
             return f"log time leaps, what was done below entry {change.upto} ages from here"
         case SetTimeBack():
             return "set log time back"
+
+
+def _version_change_text(change: VersionChange) -> str:
+    match change:
+        case RaiseHorizon():
+            below = f"versions below entry {change.horizon} may lose files"
+            return below if change.horizon else "keep versions from here on"
+        case PutTag():
+            return f"tag {change.name} on {_version(change.number)}"
+        case DropTag():
+            return f"drop tag {change.name}"
+        case PinVersion():
+            return f"pin {change.id} on {_version(change.number)}"
+        case BeginFollowing():
+            return f"follower {change.name} begins behind {_version(change.number)}"
+        case MoveFollower():
+            return f"follower {change.name} has read up to entry {change.number}"
+        case DropFollower():
+            return f"drop follower {change.name}"
+
+
+def _version(number: int | None) -> str:
+    return "this entry" if number is None else f"entry {number}"
 
 
 def _file_change_text(

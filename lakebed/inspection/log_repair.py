@@ -16,7 +16,7 @@ import msgspec
 
 from lakebed.errors import ConflictError, CorruptError, InvalidError, LogTruncatedError
 from lakebed.inspection.lost_history import KeepLost, LostHistory, NumberedBody, lost_history
-from lakebed.inspection.replay import ReplayLog, apply_entry
+from lakebed.inspection.replay import ReplayLog
 from lakebed.model.names import (
     CommitId,
     TableId,
@@ -33,6 +33,7 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry, format_of
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.transactions import Transaction, finish_entry
+from lakebed.statestore.past_states import apply_entry
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.last_entry import last_checksum, remember_last
 from lakebed.statestore.table_state.layout import open_memory
@@ -269,7 +270,8 @@ class LogRepair:
                 name = self._table.name
                 raise InvalidError("the newest state is of another log", table=name, entry=number)
             if number == at + 1:
-                apply_entry(state, decode_entry(body, number), number, entry_checksum(body))
+                with state.writing():
+                    apply_entry(state, decode_entry(body, number), number, entry_checksum(body))
 
     def _applied(self, state: TableState, change: ResumeLog) -> bytes:
         """Apply the change to a state, and return the entry that records it."""

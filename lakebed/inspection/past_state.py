@@ -6,9 +6,8 @@ from itertools import islice
 
 import msgspec
 
-from lakebed.errors import CorruptError, InvalidError, LogTruncatedError, ObjectMissingError
+from lakebed.errors import InvalidError, LogTruncatedError
 from lakebed.inspection.drawing import connection_line, draw_tree, size_text
-from lakebed.inspection.replay import apply_entry
 from lakebed.inspection.status import (
     ConnectionStatus,
     NodeStatus,
@@ -16,12 +15,11 @@ from lakebed.inspection.status import (
     connection_statuses,
     nodes_of,
 )
-from lakebed.model.names import Micros, TableName, TransactionNumber, entry_checksum
+from lakebed.model.names import Micros, TableName, TransactionNumber
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.statestore.log_entries.codec import decode_entry
+from lakebed.statestore.past_states import past_state
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.figures import claims_by_job, file_figures, garbage_figures
-from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.state import TableState
 
 
@@ -81,28 +79,11 @@ def state_at(
         InvalidError: the log ends earlier, or is not kept that far back.
         CorruptError: an entry is damaged.
     """
-    state = TableState(open_memory())
-    for found, path in snapshots.newest_first():
-        if number is None or found <= number:
-            try:
-                snapshots.load(path, state)
-                break
-            except (CorruptError, ObjectMissingError):  # an older one will do
-                continue
     try:
-        for at, body in log.read_after(state.head().number):
-            if number is not None and at > number:
-                break
-            apply_entry(state, decode_entry(body, at), at, entry_checksum(body))
+        return past_state(log, snapshots, number)
     except LogTruncatedError as error:
         hint = f"the oldest is that of entry {max(1, error.oldest - 1)}, if a snapshot has it"
         raise InvalidError("no state that old is kept", number=number, hint=hint) from None
-    reached = state.head().number
-    if number is not None and reached < number:
-        raise InvalidError(
-            "the log has no such entry", number=number, hint=f"its last is {reached}"
-        )
-    return state
 
 
 def show_state(state: TableState, table: TableName, *, files_max: int = 0) -> StateShown:

@@ -8,15 +8,16 @@ import msgspec
 
 from lakebed.errors import CorruptError, LogTruncatedError
 from lakebed.inspection.findings import Finding, finding
-from lakebed.model.names import EntryChecksum, TableName, TransactionNumber, entry_checksum
+from lakebed.model.names import TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import Entry, decode_entry
 from lakebed.statestore.log_entries.time_changes import SetTimeBack
-from lakebed.statestore.log_entries.transactions import finish_entry
+from lakebed.statestore.past_states import apply_entry
 from lakebed.statestore.snapshots import SNAPSHOTS_KEPT, Snapshots
+from lakebed.statestore.table_state.kept_versions import versions_with_state
 from lakebed.statestore.table_state.last_entry import last_checksum
 from lakebed.statestore.table_state.layout import open_memory
-from lakebed.statestore.table_state.state import Moment, TableState
+from lakebed.statestore.table_state.state import TableState
 
 TRIES_MAX = 5
 """A truncation may interrupt the reading of a log: then it is read again, so often."""
@@ -81,6 +82,7 @@ class ReplayLog:
         except LogTruncatedError as error:
             self._emptied = error.oldest - 1
             return None
+        self._forgive_kept(state)
         number = state.head().number
         wanted = max([upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
@@ -89,6 +91,16 @@ class ReplayLog:
             self._explain_end(number, heard_of=newest)
         whole = readable and (upto is None or number == upto)
         return Replay(state, number, whole, tuple(self._found))
+
+    def _forgive_kept(self, state: TableState) -> None:
+        """Snapshots of versions with a tag or a pin may be older than the log."""
+        with state.reading():
+            kept = versions_with_state(state)
+        self._found = [
+            one
+            for one in self._found
+            if one.code != "snapshot-old" or one.facts["number"] not in kept
+        ]
 
     def _add(self, code: str, **facts: str | int) -> None:
         self._found.append(finding(code, table=self._table, **facts))
@@ -146,7 +158,8 @@ class ReplayLog:
                     continue
                 if entry.at < state.head().at and not _sets_time_back(entry):
                     self._add("log-time-backwards", number=number)
-                apply_entry(state, entry, number, entry_checksum(body))
+                with state.writing():
+                    apply_entry(state, entry, number, entry_checksum(body))
                 snapshot = snapshots.get(number)
                 if snapshot is not None and state.digest() != snapshot.digest:
                     code = "log-differs" if self._is_of_another_log(snapshot, body) else DIFFERS
@@ -180,17 +193,6 @@ class ReplayLog:
             self._add("log-missing", heard_of=heard_of)
         else:
             self._add("log-behind", ends=end, heard_of=heard_of)
-
-
-def apply_entry(
-    state: TableState, entry: Entry, number: TransactionNumber, checksum: EntryChecksum
-) -> None:
-    """Do to a state what an entry of the log says was done."""
-    moment = Moment(number, entry.at)
-    with state.writing():
-        for transaction in entry.transactions:
-            transaction.apply(state, moment)
-        finish_entry(state, moment, checksum)
 
 
 def _sets_time_back(entry: Entry) -> bool:

@@ -35,6 +35,7 @@ from lakebed.statestore.table_state.figures import (
     inexact_leaves,
     leaf_bytes,
 )
+from lakebed.statestore.table_state.kept_versions import Holder, holders, horizon_of
 from lakebed.statestore.table_state.state import CompactionJob, LeafFigures, TableState
 from lakebed.statestore.table_state.window_records import open_windows, watermark_of
 
@@ -110,6 +111,8 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     rows: exact if `rows_exact`, else about.
     nodes: the partition tree, each parent before its children, in key order; the first is the root.
     connections: of feeds that fill it.
+    holders: tags, pins and followers that keep versions, with what each costs.
+    horizon: versions from it on are whole, older ones where a tag is; None: not known yet.
     snapshots: their log numbers, newest first.
     queued, dead_letters: messages of all queues of the lake.
     dead_letters_of: of each queue that has any.
@@ -140,6 +143,8 @@ class TableStatus(msgspec.Struct, frozen=True, kw_only=True):
     dead_letters_of: Mapping[str, int] = {}
     online: bool = True
     connections: tuple[ConnectionStatus, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    horizon: int | None = None
 
 
 def table_status(
@@ -164,7 +169,8 @@ def table_status(
         garbage = garbage_figures(state, before=before, now=now)
         nodes = nodes_of(state, state.schema())
         jobs, claims, pins = state.jobs(), dict(claims_by_job(state)), len(state.pins())
-        fed = connection_statuses(state)
+        fed, kept = connection_statuses(state), holders(state, before=before, now=now)
+        horizon = horizon_of(state)
     return TableStatus(
         name=table.name,
         id=table.id,
@@ -175,6 +181,8 @@ def table_status(
         nodes=nodes,
         jobs=tuple(_job(table, tracker, job, claims.get(job.id, 0), now) for job in jobs),
         pins=pins,
+        holders=kept,
+        horizon=horizon,
         snapshots=tuple(number for number, _ in snapshots.newest_first()) if snapshots else (),
         settings=changed_settings(settings),
         online=online,

@@ -12,8 +12,8 @@ from lakebed.model.predicates.language import And, Compare
 from lakebed.model.ranges import KeyRange, Range
 from lakebed.ports.sorted_files import Selection
 from lakebed.ports.transaction_log import TransactionLog
+from lakebed.query.conditions import condition_of
 from lakebed.query.locate_rows import LocatedRows, RowGroupFinder, locate_rows
-from lakebed.query.run_query import condition_of
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable

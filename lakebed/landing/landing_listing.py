@@ -10,7 +10,8 @@ import pyarrow as pa
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.model.names import Micros
 from lakebed.model.ranges import Range
-from lakebed.query.run_query import RunQuery, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import RunQuery
 from lakebed.statestore.open_table import OpenTable
 
 AT_ONCE = 256

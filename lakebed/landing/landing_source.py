@@ -13,7 +13,8 @@ from lakebed.decoding.raw_records import RAW_RECORDS
 from lakebed.model.names import ConnectionId
 from lakebed.model.ranges import Range
 from lakebed.ports.record_source import Records, SourceSplit
-from lakebed.query.run_query import RunQuery, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import RunQuery
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import positions_of
 

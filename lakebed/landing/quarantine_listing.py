@@ -13,7 +13,8 @@ from lakebed.landing.quarantine_table import QUARANTINE_SCHEMA
 from lakebed.model.feeds.replays import origin_of
 from lakebed.model.names import ConnectionId, Micros
 from lakebed.model.ranges import Range
-from lakebed.query.run_query import RunQuery, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import RunQuery
 from lakebed.statestore.open_table import OpenTable
 
 AT_ONCE = 256

@@ -21,7 +21,8 @@ from lakebed.model.feeds.replays import ReplayName, end_of, replay_of, resume_of
 from lakebed.model.names import ConnectionId
 from lakebed.model.ranges import Range
 from lakebed.ports.record_source import SourceSplit
-from lakebed.query.run_query import RunQuery, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import RunQuery
 from lakebed.statestore.open_table import OpenTable
 
 

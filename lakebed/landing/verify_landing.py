@@ -15,7 +15,8 @@ from lakebed.model.feeds.positions import decode_position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.ports.transaction_log import TransactionLog
-from lakebed.query.run_query import RunQuery, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import RunQuery
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.feed_changes import Count, RecordGap
 from lakebed.statestore.log_entries.table_changes import Clear

@@ -127,6 +127,7 @@ class AnswerMessages:
             table,
             lambda schema: condition_in(asked, schema),
             scan_bytes_max=asked.scan_bytes_max,
+            as_of=asked.as_of,
         )
         columns = _columns(plan, asked)
         batches = self._query.read(table, plan, limit=asked.limit)

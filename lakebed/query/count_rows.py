@@ -8,8 +8,10 @@ from typing import Generic, TypeVar
 import msgspec
 
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import Selection, SortedFiles
-from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
+from lakebed.query.conditions import everything_of
+from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.query.scan_caps import scan_cap
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.figures import inexact_leaves, rows_known_exactly
@@ -26,8 +28,14 @@ class CountRows(Generic[BatchT]):
         self._query = query
         self._files = files
 
-    def all_rows(self, table: OpenTable, *, scan_bytes_max: int | None = None) -> int:
-        """Return how many rows a query without a condition gives now.
+    def all_rows(
+        self,
+        table: OpenTable,
+        *,
+        scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
+    ) -> int:
+        """Return how many rows a query without a condition gives. as_of: None for now.
 
         The state knows it, but for parts of files that were cut by a split and not merged since:
         the keys of these are read. A table that processes rows is read whole.
@@ -35,7 +43,7 @@ class CountRows(Generic[BatchT]):
         Raises:
             As `RunQuery.run`.
         """
-        with table.head.reading() as state:
+        with self._query.version(table, as_of) as state:
             state.require_table()
             processed = state.processing() is not None
             known = 0 if processed else rows_known_exactly(state)
@@ -46,7 +54,10 @@ class CountRows(Generic[BatchT]):
                 table,
                 lambda schema: Selection((everything_of(schema),)),
                 scan_bytes_max=scan_bytes_max,
+                as_of=as_of,
             )
+        if as_of is not None:
+            rest = self._query.check_kept(table, rest)
         rest = msgspec.structs.replace(rest, scan_bytes_max=cap)
         return known + self._counted(table, rest)
 
@@ -56,14 +67,18 @@ class CountRows(Generic[BatchT]):
         ask: Callable[[Schema], Selection],
         *,
         scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> int:
-        """Return how many rows a condition keeps: it is a query of one column.
+        """Return how many rows a condition keeps: it is a query of one column. as_of: None for now.
 
         Raises:
             As `RunQuery.run`.
         """
         plan = self._query.plan(
-            table, lambda s: _keys_only(s, ask(s)), scan_bytes_max=scan_bytes_max
+            table,
+            lambda s: _keys_only(s, ask(s)),
+            scan_bytes_max=scan_bytes_max,
+            as_of=as_of,
         )
         return self._counted(table, plan)
 

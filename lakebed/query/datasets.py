@@ -17,9 +17,10 @@ import pyarrow.dataset as ds
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.query.asked_files import LeafFiles
+from lakebed.query.conditions import condition_of
 from lakebed.query.explanation import QueryExplanation
 from lakebed.query.one_version import OneVersion
-from lakebed.query.run_query import QueryPlan, condition_of
+from lakebed.query.run_query import QueryPlan
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 FRAGMENTS_MAX = 64

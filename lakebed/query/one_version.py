@@ -10,7 +10,8 @@ from lakebed.model.names import TransactionNumber
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of
-from lakebed.query.run_query import QueryPlan, RunQuery, everything_of, plan_of
+from lakebed.query.conditions import everything_of
+from lakebed.query.run_query import QueryPlan, RunQuery, plan_of
 from lakebed.statestore.open_table import OpenTable
 
 BatchT = TypeVar("BatchT")

@@ -6,8 +6,8 @@ from lakebed.config.messages import QueryMessage, RangeOfMessage, predicate_in
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Field, Schema
 from lakebed.ports.sorted_files import Selection
+from lakebed.query.conditions import condition_of
 from lakebed.query.json_keys import key_field, key_of_json, value_of_json
-from lakebed.query.run_query import condition_of
 
 
 def condition_in(asked: QueryMessage, schema: Schema) -> Selection | None:

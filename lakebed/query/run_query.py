@@ -3,7 +3,7 @@ yields."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -19,21 +19,19 @@ from lakebed.errors import (
 )
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
-from lakebed.model.predicates.key_boxes import BOXES_MAX, boxes_of, met_boxes
 from lakebed.model.processing import IteratorUse, ProcessingPass
-from lakebed.model.ranges import (
-    Box,
-    box_of,
-    box_of_key,
-)
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
 from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of, parts_of
+from lakebed.query.conditions import everything_of
 from lakebed.query.explanation import QueryExplanation
+from lakebed.query.past_versions import PastVersions
 from lakebed.query.scan_caps import check_scan, scan_cap
-from lakebed.sorted_files.reading.row_tests import RowTest, row_test
+from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.kept_versions import is_kept
 from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
@@ -44,6 +42,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
 
     leaves_reached, files_reached: before files were left out by the bounds of their keys.
     scan_bytes_max: may be read; 0: any number of bytes.
+    is_past: an older version was asked for.
     """
 
     number: TransactionNumber
@@ -54,13 +53,16 @@ class QueryPlan(msgspec.Struct, frozen=True):
     files_reached: int = 0
     processing: ProcessingPass | None = None
     scan_bytes_max: int = 0
+    is_past: bool = False
 
 
 class RunQuery(Generic[BatchT]):
-    """Reads a table. Right during compaction, split and collection: a version never changes."""
+    """Reads a table. Right during compaction, split and collection: a version never changes.
+    past: gives older versions; None: only the newest can be read."""
 
-    def __init__(self, *, files: SortedFiles[BatchT]) -> None:
+    def __init__(self, *, files: SortedFiles[BatchT], past: PastVersions | None = None) -> None:
         self._files = files
+        self._past = past
 
     def run(
         self,
@@ -89,26 +91,53 @@ class RunQuery(Generic[BatchT]):
         ask: Callable[[Schema], Selection | None],
         *,
         scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> QueryPlan:
-        """Return which files answer a query now. ask: gives the condition, in the words of the
-        schema of just that version. scan_bytes_max: less than the table allows."""
+        """Return which files answer a query. ask: gives the condition, in the words of the schema
+        of just that version. scan_bytes_max: less than the table allows. as_of: the version; None:
+        the newest.
+
+        Raises:
+            VersionExpiredError: the version is not kept any more. InvalidError: there is none such.
+        """
         try:
-            return self._plan(table, ask, scan_bytes_max)
+            return self._plan(table, ask, scan_bytes_max, as_of)
         except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-            return self._plan(table, ask, scan_bytes_max)
+            return self._plan(table, ask, scan_bytes_max, as_of)
+
+    @contextmanager
+    def version(self, table: OpenTable, as_of: AsOf | None = None) -> Iterator[TableState]:
+        """Give the state of a version. Close it soon. Raises: as `plan`."""
+        if as_of is None:
+            with table.head.reading() as state:
+                yield state
+        else:
+            assert self._past is not None, "who asks for a past version gives it"
+            with self._past.reading(table, as_of) as state:
+                yield state
+
+    def check_kept(self, table: OpenTable, plan: QueryPlan) -> QueryPlan:
+        """Return a plan of an older version, all of whose files are kept. Raises: as `plan`."""
+        assert self._past is not None, "who asks for a past version gives it"
+        files = (part.file.name for parts in plan.leaves for part in parts)
+        self._past.check_files(table, plan.number, files)
+        return msgspec.structs.replace(plan, is_past=True)
 
     def _plan(
         self,
         table: OpenTable,
         ask: Callable[[Schema], Selection | None],
         scan_bytes_max: int | None,
+        as_of: AsOf | None,
     ) -> QueryPlan:
-        with table.head.reading() as state:
+        with self.version(table, as_of) as state:
             schema = state.schema()
             plan = plan_query(state, table, schema, ask(schema))
-            processing = table.processing(state, "query")
+            at = None if as_of is None else state.head().at
+            processing = table.processing(state, "query", at=at)
             cap = scan_cap(state.settings().scan_bytes_max, scan_bytes_max)
-            return msgspec.structs.replace(plan, processing=processing, scan_bytes_max=cap)
+            plan = msgspec.structs.replace(plan, processing=processing, scan_bytes_max=cap)
+        return plan if as_of is None else self.check_kept(table, plan)
 
     def read(
         self,
@@ -148,29 +177,36 @@ class RunQuery(Generic[BatchT]):
         *,
         limit: int | None = None,
         scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
         monotonic: Callable[[], float],
     ) -> QueryExplanation:
-        """Run a query, throw its rows away, and tell what it read. ask: as in `plan`;
+        """Run a query, throw its rows away, and tell what it read. ask, as_of: as in `plan`;
         monotonic: seconds.
 
         Raises:
             As `run`, and what it raises while reading.
         """
         began = monotonic()
-        plan = self.plan(table, ask, scan_bytes_max=scan_bytes_max)
+        plan = self.plan(table, ask, scan_bytes_max=scan_bytes_max, as_of=as_of)
         figures = ReadFigures(monotonic, bytes_max=plan.scan_bytes_max)
         figures.seconds["state"] = monotonic() - began
         with figures.timed("total"):
             batches = self.read(table, plan, limit=limit, figures=figures)
             rows = sum(self._files.rows(batch) for batch in batches)
         figures.seconds["total"] += figures.seconds["state"]
-        return self.explanation(table, plan, rows=rows, figures=figures)
+        return self.explanation(table, plan, rows=rows, figures=figures, as_of=as_of)
 
     def explanation(
-        self, table: OpenTable, plan: QueryPlan, *, rows: int, figures: ReadFigures
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        *,
+        rows: int,
+        figures: ReadFigures,
+        as_of: AsOf | None = None,
     ) -> QueryExplanation:
         """Return what reading a plan took. rows: that it gave; figures: what was counted."""
-        with table.head.reading() as state:
+        with self.version(table, as_of) as state:
             leaves = state.leaf_figures()
         return QueryExplanation(
             table=table.name,
@@ -276,11 +312,16 @@ class RunQuery(Generic[BatchT]):
         with table.head.reading() as state:
             dropped = state.head().dropped
             referenced = not dropped and _is_referenced(state, names.get(str(path)))
+            if plan.is_past and not dropped:
+                referenced = referenced or is_kept(state, plan.number)
+            past = expired(state, plan.number) if plan.is_past else None
         if referenced:
             hint = f"run `lakebed fsck {table.name}`; restore the object from a copy"
             return CorruptError(
                 "a file of the table is missing", table=table.name, path=path, hint=hint
             )
+        if past is not None:
+            return past
         hint = "run the query again"
         return VersionExpiredError("the version was collected", number=plan.number, hint=hint)
 
@@ -309,75 +350,6 @@ def plan_of(
         leaves_reached=len(leaves),
         files_reached=sum(len(leaf.references) for leaf in leaves),
     )
-
-
-def condition_of(
-    schema: Schema,
-    *,
-    keys: Sequence[object] | None = None,
-    ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-    columns: Sequence[str] | str | None = None,
-    where: object = None,
-) -> Selection:
-    """Return the condition that a user's keys, ranges, columns and predicate name. Rows in any of
-    the keys and ranges match, if the predicate keeps them; what it says of row keys narrows what
-    is read.
-
-    Raises:
-        InvalidError: an unknown field, a wrong type, reversed ends, too many ranges.
-    """
-    everything = keys is None and ranges is None
-    boxes = (everything_of(schema),) if everything else _boxes(schema, keys, ranges)
-    names = None if columns is None else _columns(schema, columns)
-    test = None if where is None else row_test(where, schema)
-    return Selection(boxes, names, test, _reach(schema, boxes, test))
-
-
-def _boxes(
-    schema: Schema,
-    keys: Sequence[object] | None,
-    ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None,
-) -> tuple[Box, ...]:
-    if isinstance(keys, (str, bytes, Mapping)):
-        hint = "give a list of keys, for instance keys=[key]"
-        raise InvalidError("keys are not a list", keys=type(keys).__name__, hint=hint)
-    given = [ranges] if isinstance(ranges, Mapping) else list(ranges or ())
-    if not all(isinstance(one, Mapping) for one in given):
-        hint = 'give them by field, for instance ranges={"id": ("a", "b")}'
-        raise InvalidError("not ranges of fields", ranges=given, hint=hint)
-    boxes = [box_of_key(schema, key) for key in keys or ()]
-    boxes += [box_of(schema, one) for one in given]
-    if len(boxes) > BOXES_MAX:
-        hint = "ask several queries"
-        raise InvalidError(
-            "too many keys and ranges in one query", got=len(boxes), max=BOXES_MAX, hint=hint
-        )
-    return tuple(boxes)
-
-
-def _columns(schema: Schema, columns: Sequence[str] | str) -> tuple[str, ...]:
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
-    if not names:
-        raise InvalidError("a query names at least one column", hint="leave columns out for all")
-    for name in names:
-        schema.field(name)
-        if names.count(name) > 1:
-            raise InvalidError("a column is asked for twice", field=name, hint="name it once")
-    return names
-
-
-def _reach(schema: Schema, boxes: Sequence[Box], test: RowTest | None) -> tuple[Box, ...] | None:
-    """Return boxes that hold the rows of `boxes` which a test keeps; None: it says nothing of
-    keys."""
-    if test is None or test.implied is None:
-        return None
-    kept = boxes_of(test.implied, schema)
-    return None if kept == (everything_of(schema),) else met_boxes(boxes, kept)
-
-
-def everything_of(schema: Schema) -> Box:
-    """Return the box that holds every key."""
-    return box_of(schema, {})
 
 
 def _is_referenced(state: TableState, file: FileName | None) -> bool:

@@ -14,7 +14,8 @@ from lakebed.model.files import FilePart
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import QueryPlan, RunQuery, everything_of
+from lakebed.query.conditions import everything_of
+from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.open_table import OpenTable
 

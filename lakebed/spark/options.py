@@ -15,8 +15,8 @@ from lakebed.model.predicates.text import predicate_from_text
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
+from lakebed.query.conditions import condition_of
 from lakebed.query.json_keys import key_field, key_of_json, value_of_json
-from lakebed.query.run_query import condition_of
 from lakebed.user_files.input_files import ExtraColumns, extra_columns_of
 
 BOTH = ("lake", "path", "table")

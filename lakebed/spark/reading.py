@@ -12,7 +12,7 @@ from lakebed.bootstrap.cluster.slice_scans import PlannedScan, ScanOptions, plan
 from lakebed.model.predicates.language import Predicate
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.spark.needed_packages import refuse_without_pandas
 from lakebed.spark.spark_types import columns_for_spark, for_spark, spark_schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from lakebed.errors import FormatGateError
-from lakebed.statestore.table_state.layout import DIGESTED_WITH_ROWS
+from lakebed.statestore.table_state.layout import DIGESTED_WITH_ROWS, FED
 from lakebed.statestore.table_state.sums import COUNTS, KNOWN_ROWS
 
 TABLES = (
@@ -24,8 +24,9 @@ TABLES = (
 SUMS = ("row_sums", "partition_sums")
 """Of layout 2 and later: the first has a row for each of the others."""
 
-ADDED = {2: ("last_entry",), 3: ("last_entry", *DIGESTED_WITH_ROWS)}
-"""Tables that a layout has beside those of layout 1 and its sums."""
+_FEEDS = ("connections", "tallies", "items", "gaps", *FED)
+ADDED = {2: ("last_entry",), 3: ("last_entry", *_FEEDS)}
+"""Tables that a layout added, beside its sums."""
 
 
 def write_down(connection: sqlite3.Connection, layout: int) -> None:

@@ -60,12 +60,16 @@ class OpenTable:
         with self.head.reading() as state:
             return state.settings()
 
-    def processing(self, state: TableState, stage: Stage) -> ProcessingPass | None:
-        """Return what is done with rows now; None: nothing."""
+    def processing(
+        self, state: TableState, stage: Stage, *, at: Micros | None = None
+    ) -> ProcessingPass | None:
+        """Return what is done with rows; None: nothing. at: the time by which rows are old; None:
+        now."""
         processing = state.processing()
         if processing is None:
             return None
-        at = Micros(0) if processing.age_off is None else self._row_time(stage)
+        if at is None:
+            at = Micros(0) if processing.age_off is None else self._row_time(stage)
         return ProcessingPass(processing, at, stage)
 
     def _row_time(self, stage: Stage) -> Micros:

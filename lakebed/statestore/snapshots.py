@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -177,17 +177,42 @@ class Snapshots:
                     raise
                 return False
 
-    def truncate(self, log: TransactionLog) -> TransactionNumber:
-        """Empty the log below the second newest proven snapshot, drop snapshots older than that.
+    def write_proven(self, state: TableState) -> bool:
+        """Put a snapshot of `state`, in place of a damaged one, and read it back. Returns whether
+        it is proven. Raises: as `write`."""
+        number, digest = state.head().number, state.digest()
+        path = f"{snapshots_prefix(self._table)}{snapshot_name(number, digest)}"
+        if self._objects.size_of(path) is not None and not self.prove(path):
+            self._objects.delete([path])
+        self.write(state)
+        return self.prove(path)
+
+    def proven_end(self, *, upto: TransactionNumber | None = None) -> TransactionNumber:
+        """Return the number of the second newest proven snapshot, or of an older proven one; 0:
+        there is none. upto: the greatest number that is wanted."""
+        proven = (number for number, path in self.newest_first() if self.prove(path))
+        older = islice(proven, SNAPSHOTS_KEPT - 1, None)
+        wanted = (number for number in older if upto is None or number <= upto)
+        return next(wanted, TransactionNumber(0))
+
+    def truncate(
+        self,
+        log: TransactionLog,
+        below: TransactionNumber | None = None,
+        *,
+        kept: Collection[TransactionNumber] = (),
+    ) -> TransactionNumber:
+        """Empty the log below a number that `proven_end` gave, None: gives now. Drop snapshots that
+        are older, but for those of versions that are kept.
 
         Returns the number below which the log was emptied; 0 when fewer than two are proven.
         """
         found = self.newest_first()
-        proven = (number for number, path in found if self.prove(path))
-        below = next(islice(proven, SNAPSHOTS_KEPT - 1, None), TransactionNumber(0))
+        below = self.proven_end() if below is None else below
         if below:
             log.truncate(below)
-            self._objects.delete([path for number, path in found if number < below])
+            old = (path for number, path in found if number < below and number not in kept)
+            self._objects.delete(list(old))
         return below
 
     def _put(self, path: str, source: Path) -> None:

@@ -42,6 +42,7 @@ from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.table_changes import DropTable, create_table, set_processing
 from lakebed.statestore.log_entries.transactions import Change, Transaction
+from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, RaiseHorizon
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_state.no_table import LOG_MISSING_HINT
 from lakebed.statestore.table_state.time_records import created_at
@@ -109,6 +110,8 @@ class TableCatalog:
         self._begin_formats()
         id_ = TableId(f"{self._rng.getrandbits(128):032x}")
         table = self._opened(TableEntry(id=id_, name=valid))
+        if table.head.formats().entry >= VERSION_FORMAT:  # then all of its versions can be kept
+            changes = (*changes, RaiseHorizon(TransactionNumber(0)))
         digest = digest_of(id_.encode())
         table.head.commit(
             Transaction(CommitId(id_), digest, TransactionNumber(0), Generation(0), changes)

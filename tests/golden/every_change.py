@@ -55,6 +55,15 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
+from lakebed.statestore.log_entries.version_changes import (
+    BeginFollowing,
+    DropFollower,
+    DropTag,
+    MoveFollower,
+    PinVersion,
+    PutTag,
+    RaiseHorizon,
+)
 from lakebed.statestore.log_entries.window_changes import Advance
 
 SCHEMA = {
@@ -139,6 +148,17 @@ CHANGES: tuple[Change, ...] = (
         *(((b"c\x00\x00", b"d\x00\x00"), (b"e\x00\x00", None)), bytes(range(16))),
         ((PartitionId(3), ((name(1), (1, 2)), (name(2), (0, 5)))),),
     ),
+    RaiseHorizon(TransactionNumber(84)),
+    PutTag("2026-q3"),
+    PutTag("older", TransactionNumber(84)),
+    DropTag("2026-q3"),
+    PinVersion("export", TransactionNumber(84), Micros(1_800_000_000_000_000)),
+    BeginFollowing("mirror", None, Micros(1_800_000_000_000_000)),
+    BeginFollowing("mirror", TransactionNumber(84), Micros(1_800_000_000_000_000)),
+    MoveFollower(
+        *("mirror", TransactionNumber(84), TransactionNumber(85), Micros(1_800_000_000_000_000)),
+    ),
+    DropFollower("mirror"),
 )
 
 

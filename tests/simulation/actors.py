@@ -23,6 +23,7 @@ from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros
 from lakebed.model.paths import file_path, snapshot_of
 from lakebed.statestore.log_entries.table_changes import ChangeSettings, Clear, PutPin
 from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.write_snapshot import truncate_log
 from lakebed.tables.change_table import change_fields
 from tests.simulation.auditor import CLOCK_SLACK, Auditor
 from tests.simulation.deleting import delete_range, delete_rows
@@ -137,7 +138,7 @@ def write_snapshot(machine: Machine, table: OpenTable) -> None:
         if state.head().dropped:
             return
         snapshots.write(state)
-    snapshots.truncate(machine.logs.open(table.id))
+    truncate_log(table, snapshots, machine.logs.open(table.id))
 
 
 def snapshot_twice(world: World, machine: Machine) -> None:

@@ -44,6 +44,7 @@ from lakebed.statestore.log_entries.table_changes import (
     Split,
 )
 from lakebed.statestore.log_entries.transactions import Change, Transaction, finish_entry
+from lakebed.statestore.table_state.kept_versions import kept_versions
 from lakebed.statestore.table_state.state import Moment, TableState
 from tests.simulation.new_state import new_state
 from tests.simulation.rows import ProcessedRows, Request, Row, processed_rows
@@ -52,6 +53,7 @@ from tests.simulation.violation import (
     CLAIMS,
     DELAY,
     EXISTS,
+    KEPT,
     LANDED_ONCE,
     NO_GAP,
     REPLAY,
@@ -130,6 +132,10 @@ class Auditor:
                 rows = rows + what.rows if isinstance(what, Request) else what(rows)
         return rows
 
+    def rows_asked(self, digest: RequestDigest) -> Counter[Row] | None:
+        """Return the rows of a request; None: processing may have changed them."""
+        return self._requests[digest].rows if self._processed is None else None
+
     def landings_of(self, digest: RequestDigest) -> list[Landing]:
         """Return where a user's request landed."""
         return self._by_digest.get(digest, [])
@@ -174,8 +180,8 @@ class Auditor:
         early = garbage.at + delay > now and since + delay > self._clock.now()
         if early or young:
             raise Violation(DELAY, f"file {file.hex()} is deleted before its delay is over")
-        if any(p.number < garbage.number and p.until > now for p in self.state.pins()):
-            raise Violation(DELAY, f"file {file.hex()} is deleted in spite of a pin")
+        if kept_versions(self.state, now=now).need(file, garbage.number):
+            raise Violation(KEPT, f"file {file.hex()} is deleted, and a version needs it")
 
     def _note(self, transaction: Transaction, moment: Moment) -> None:
         landings = self.landings.setdefault(transaction.id, [])

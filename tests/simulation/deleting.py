@@ -12,7 +12,7 @@ from lakebed.model.predicates.language import Predicate, field
 from lakebed.model.ranges import Range
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import condition_of, everything_of
+from lakebed.query.conditions import condition_of, everything_of
 from lakebed.sorted_files.reading.row_tests import row_test
 from lakebed.statestore.open_table import OpenTable
 from tests.simulation.machine import Machine

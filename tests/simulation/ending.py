@@ -17,6 +17,7 @@ from lakebed.model.paths import (
 )
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.table_state.kept_versions import kept_versions, unneeded
 from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import TableState
 from tests.simulation.actors import damage_snapshot, send
@@ -217,8 +218,10 @@ def check_rest(world: World, table: OpenTable, auditor: Auditor) -> None:
     there |= set(world.shared.objects.list(commits_prefix(table.id)))
     if there - known:
         raise Violation(LEAKS, f"objects that nothing knows, floor {floor}: {there - known}")
-    if state.garbage():
-        raise Violation(LEAKS, f"garbage was never collected: {state.garbage()}")
+    kept = kept_versions(state, now=world.clock.now())
+    left = list(unneeded(state, kept, before=world.clock.now()))
+    if left:
+        raise Violation(LEAKS, f"garbage was never collected: {left}")
 
 
 def check_dropped(world: World, machine: Machine) -> None:

@@ -32,6 +32,8 @@ from lakebed.model.names import TableId
 from lakebed.ports.job_queue import BODY_BYTES_MAX, JobQueue, Received
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.query.follow_changes import FollowChanges
+from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.answers import Retry
@@ -134,8 +136,10 @@ class Machine:
         self.split = SplitLeaves(files=self.files)
         self.collect = parts.collect(objects=self.objects)
         self.sweep = parts.sweep(objects=self.objects)
-        self.query = parts.query(files=self.files)
+        self.past = PastVersions(logs=self.logs, snapshots=self.snapshots)
+        self.query = parts.query(files=self.files, past=self.past)
         self.delete = self._deletes()
+        self.follow = FollowChanges[Any](files=self.files, logs=self.logs, past=self.past)
         self.catalog = TableCatalog(
             registry=KillableRegistry(shared.registry, shared.weather, crashes),
             logs=self.logs,

@@ -12,7 +12,7 @@ from lakebed.model.processing import Processing, ProcessingPass
 from lakebed.model.ranges import KeyRange, Range
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from tests.simulation.rows import Row
 
 if TYPE_CHECKING:

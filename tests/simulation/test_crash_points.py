@@ -20,7 +20,7 @@ from lakebed.errors import LakebedError
 from lakebed.model.predicates.language import field
 from lakebed.model.ranges import Range
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import condition_of, everything_of
+from lakebed.query.conditions import condition_of, everything_of
 from lakebed.statestore.open_table import OpenTable
 from tests.simulation import actors, queued
 from tests.simulation.actors import send

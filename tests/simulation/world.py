@@ -66,6 +66,8 @@ class World:
     """All that one seed decides."""
 
     may_use_parquet = True
+    tasks, tasks_long = TASKS, TASKS_LONG
+    while_others_stall: Sequence[Actor] = WHILE_OTHERS_STALL
 
     def __init__(
         self,
@@ -253,7 +255,7 @@ class World:
 
     def run(self) -> None:
         """Let things happen; for longer in one seed of ten."""
-        left = TASKS if self.seed % LONG_EVERY else TASKS_LONG
+        left = self.tasks if self.seed % LONG_EVERY else self.tasks_long
         while left:
             self.clock.advance(self.rng.choice((0.01, 1.0, 5.0)))
             if self.rng.random() < 0.01:
@@ -275,7 +277,7 @@ class World:
             machine.damage_cache()
         drawn = self.rng.random()
         if self.weather.stalled and drawn < 0.4:
-            self._latest = self.rng.choice(WHILE_OTHERS_STALL)
+            self._latest = self.rng.choice(self.while_others_stall)
         elif drawn < 0.7:  # else two do the same at once
             (self._latest,) = self.rng.choices(self.actors, self.weights)
         actor = self._latest

@@ -15,7 +15,7 @@ import pytest
 import lakebed
 from lakebed.errors import CorruptError, InvalidError, VersionExpiredError
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.reading import query_sources
 from lakebed.sorted_files.reading.part_reading import RowGroupsByArrow

@@ -23,6 +23,7 @@ from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.query.answer_messages import AnswerMessages, QueryAnswer
+from lakebed.query.past_versions import PastVersions
 from lakebed.query.results import Results
 from lakebed.query.run_query import RunQuery
 from lakebed.sorted_files.parquet_files import ParquetFiles
@@ -78,7 +79,10 @@ def _answers(clients: AmazonClients, environment: QueryEnvironment) -> App:
     stores = amazon_table_stores(clients, environment)
     results = objects_of(clients, environment.results_bucket, "", stores.rng)
     return answers_over(
-        query=RunQuery(files=ParquetFiles(stores.objects, spill_directory=stores.scratch)),
+        query=RunQuery(
+            files=ParquetFiles(stores.objects, spill_directory=stores.scratch),
+            past=PastVersions(logs=stores.logs, snapshots=stores.heads.snapshots),
+        ),
         find_table=catalog_over(stores).find,
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
         clock=stores.clock,

@@ -55,6 +55,7 @@ class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
     output: Path | None
     count: bool
     explain: bool
+    as_of: str | None
 
 
 def file_arguments(command: Callable[..., None]) -> Callable[..., None]:
@@ -184,6 +185,7 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
     lakebed query flights --json --limit 5
     lakebed query flights --count --where "carrier = 'UA'"
     lakebed query flights --key UA,1545 --explain
+    lakebed query flights --as-of 2013-q1 --count
     """,
 )
 @click.argument("table")
@@ -209,6 +211,11 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
 )
 @click.option("--count", is_flag=True, help="Write how many rows instead of the rows.")
 @click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
+@click.option(
+    "--as-of",
+    metavar="VERSION",
+    help="An older version: a log number, a time like 2026-11-25T10:00Z, or a tag.",
+)
 @pass_session
 @arguments_as(QueryArguments)
 def query(session: Session, given: QueryArguments) -> None:
@@ -223,6 +230,7 @@ def query(session: Session, given: QueryArguments) -> None:
         asked = {
             **asked_of(opened.schema, given),
             "scan_bytes_max": given.scan_bytes_max,
+            "as_of": given.as_of,
         }
         if given.count:
             found = opened.count(**asked)

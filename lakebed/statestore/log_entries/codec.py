@@ -9,7 +9,7 @@ that come later to another state than those before.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import zstandard
@@ -35,10 +35,22 @@ from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRa
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
+    ChangeSettings,
+    CreateTable,
     SetProcessing,
 )
 from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
 from lakebed.statestore.log_entries.transactions import Change, Transaction
+from lakebed.statestore.log_entries.version_changes import (
+    VERSION_FORMAT,
+    BeginFollowing,
+    DropFollower,
+    DropTag,
+    MoveFollower,
+    PinVersion,
+    PutTag,
+    RaiseHorizon,
+)
 from lakebed.statestore.log_entries.window_changes import Advance
 
 ENTRY_FORMAT = NEWEST.entry
@@ -62,9 +74,19 @@ _FORMATS: dict[type, int] = {
     DropPosition: FEED_FORMAT,
     BeginAgain: FEED_FORMAT,
     DeleteRanges: DELETE_FORMAT,
+    RaiseHorizon: VERSION_FORMAT,
+    PutTag: VERSION_FORMAT,
+    DropTag: VERSION_FORMAT,
+    PinVersion: VERSION_FORMAT,
+    BeginFollowing: VERSION_FORMAT,
+    MoveFollower: VERSION_FORMAT,
+    DropFollower: VERSION_FORMAT,
 }
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""
+
+_FORMATS_OF_SETTINGS = dict.fromkeys(("follower_seconds_max", "scan_bytes_max"), VERSION_FORMAT)
+"""Of entries that name a setting that older releases do not know."""
 
 HEAD_BYTES = 6
 COMPRESSED_FROM = 512
@@ -128,10 +150,16 @@ def format_of(transactions: Sequence[Transaction]) -> int:
 
 
 def _format_of(change: Change) -> int:
-    known = _FORMATS.get(type(change), 1)
-    if isinstance(change, SetProcessing | ChangeProcessing):
-        return max(known, format_of_processing(change.processing))
-    return known
+    names: Iterable[str] = ()
+    of_processing = 1
+    if isinstance(change, CreateTable):
+        names = change.settings
+    elif isinstance(change, ChangeSettings):
+        names = change.changes
+    elif isinstance(change, SetProcessing | ChangeProcessing):
+        of_processing = format_of_processing(change.processing)
+    of_settings = (_FORMATS_OF_SETTINGS.get(name, 1) for name in names)
+    return max((_FORMATS.get(type(change), 1), of_processing, *of_settings))
 
 
 def _checksum(compressed: int, rest: bytes) -> bytes:

@@ -20,6 +20,8 @@ class ResumeLog(msgspec.Struct, frozen=True, array_like=True, tag="resume"):
     """A repair: the log goes on from here, from a snapshot at the number before.
 
     after: entry whose state the snapshot holds.
+    The horizon rises to it: what is lost may say that files of older versions were deleted (H38).
+
     is_loss: entries that came later are given up: a new generation begins and all claims end, so
         that work planned on them is refused (H16).
     """
@@ -31,6 +33,7 @@ class ResumeLog(msgspec.Struct, frozen=True, array_like=True, tag="resume"):
         """Nothing can refuse it."""
 
     def apply(self, state: TableState, moment: Moment) -> None:
+        state.write("UPDATE horizon SET number = max(number, ?)", (moment.number - 1,))
         if self.is_loss:
             state.write("UPDATE head SET generation = generation + 1")
             for job in state.jobs():

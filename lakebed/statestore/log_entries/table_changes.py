@@ -267,7 +267,7 @@ class DropTable(msgspec.Struct, frozen=True, array_like=True, tag="drop"):
         for table in (
             *("file_references", "jobs", "garbage", "pins", "positions", "partitions"),
             *("connections", "tallies", "items", "gaps", "errors_in_row"),
-            *("watermarks", "progress", "windows"),
+            *("watermarks", "progress", "windows", "horizon", "tags", "followers"),
         ):
             state.write(f"DELETE FROM {table}")  # noqa: S608 - names from the tuple above
 

@@ -68,9 +68,11 @@ class LeapTime(msgspec.Struct, frozen=True, array_like=True, tag="leap_time"):
                 f"UPDATE {table} SET at = ? WHERE number >= ?",  # noqa: S608 - names from above
                 (moment.at, since),
             )
-        state.write(
-            "UPDATE pins SET until = until + ? WHERE until >= ?", (moment.at - before, before)
-        )
+        for table in ("pins", "followers"):
+            state.write(
+                f"UPDATE {table} SET until = until + ? WHERE until >= ?",  # noqa: S608 - from above
+                (moment.at - before, before),
+            )
         put_leap(state, Leap(self.upto, before, moment.at))
 
 
@@ -93,7 +95,11 @@ class SetTimeBack(msgspec.Struct, frozen=True, array_like=True, tag="time_back")
                 (moment.at,),
             )
         ahead = max(0, before - moment.at)
-        state.write("UPDATE pins SET until = until - ? WHERE until >= ?", (ahead, before))
+        for table in ("pins", "followers"):
+            state.write(
+                f"UPDATE {table} SET until = until - ? WHERE until >= ?",  # noqa: S608 - from above
+                (ahead, before),
+            )
         forget_clocks(state)  # and the last leap: whatever was done ages from the next one
         settings = json.loads(state.write("SELECT settings FROM head").fetchone()[0])
         age_off = (settings.get(PROCESSING) or {}).get("age_off") or {}

@@ -64,6 +64,15 @@ from lakebed.statestore.log_entries.table_changes import (
     Split,
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.version_changes import (
+    BeginFollowing,
+    DropFollower,
+    DropTag,
+    MoveFollower,
+    PinVersion,
+    PutTag,
+    RaiseHorizon,
+)
 from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.table_state.last_entry import remember_last
 from lakebed.statestore.table_state.no_table import no_table
@@ -104,6 +113,13 @@ Change = (
     | DropPosition
     | BeginAgain
     | DeleteRanges
+    | RaiseHorizon
+    | PutTag
+    | DropTag
+    | PinVersion
+    | BeginFollowing
+    | MoveFollower
+    | DropFollower
 )
 
 

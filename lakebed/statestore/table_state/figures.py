@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lakebed.model.names import Micros, PartitionId
+from lakebed.statestore.table_state.kept_versions import kept_versions, unneeded
 from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.table_state.sums import KNOWN_ROWS
 
@@ -81,12 +82,14 @@ def leaf_bytes(state: TableState) -> dict[PartitionId, int]:
 
 
 def garbage_figures(state: TableState, *, before: Micros, now: Micros) -> GarbageFigures:
-    """Return the sums over garbage. before: due is what was removed until then and no pin reads."""
+    """Return the sums over garbage. before: due is what was removed until then and no
+    version needs."""
     files, size, due = state.connection.execute(
-        "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(at <= ?1 AND number <= coalesce("
-        "(SELECT min(number) FROM pins WHERE until >= ?2), number)), 0) FROM garbage",
-        (before, now),
+        "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(at <= ?), 0) FROM garbage", (before,)
     ).fetchone()
+    kept = kept_versions(state, now=now)
+    if kept:
+        due = sum(1 for _ in unneeded(state, kept, before=before))
     return GarbageFigures(files, size, due)
 
 
@@ -122,6 +125,9 @@ def numbers_beyond(state: TableState) -> Sequence[tuple[str, int]]:
         " UNION ALL SELECT 'base of commit ' || id, base + 1 FROM commits"
         " UNION ALL SELECT 'job ' || id, number FROM jobs"
         " UNION ALL SELECT 'pin ' || id, number FROM pins"
+        " UNION ALL SELECT 'horizon', number FROM horizon"
+        " UNION ALL SELECT 'tag ' || name, number FROM tags"
+        " UNION ALL SELECT 'follower ' || name, number FROM followers"
         " UNION ALL SELECT 'garbage ' || hex(file), number FROM garbage"
         " UNION ALL SELECT 'connection ' || id, number FROM connections"
         " UNION ALL SELECT 'item ' || hex(item), number FROM items"

@@ -108,7 +108,15 @@ UPGRADES: Mapping[int, Sequence[str]] = {
     rows INTEGER NOT NULL, late INTEGER NOT NULL, sealed INTEGER, revision INTEGER NOT NULL,
     number INTEGER, PRIMARY KEY (connection, end, seconds)) WITHOUT ROWID""",
     ),
-    3: (),  # its sums say how many rows are known
+    3: (  # and its sums say how many rows are known
+        """CREATE TABLE horizon(
+    only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL)""",
+        """CREATE TABLE tags(
+    name TEXT PRIMARY KEY, number INTEGER NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID""",
+        """CREATE TABLE followers(
+    name TEXT PRIMARY KEY, number INTEGER NOT NULL, until INTEGER NOT NULL,
+    is_behind INTEGER NOT NULL) WITHOUT ROWID""",
+    ),
 }
 """Statements that turn a state of a format into one of the next. They add only what is not
 digested, or only while it holds rows, so that states of old logs keep their digests (H14)."""
@@ -128,7 +136,8 @@ DIGESTED = (
     "positions",
 )
 FED = ("errors_in_row", "watermarks", "progress", "windows")
-DIGESTED_WITH_ROWS = ("connections", "tallies", "items", "gaps", *FED)
+VERSIONS = ("horizon", "tags", "followers")
+DIGESTED_WITH_ROWS = ("connections", "tallies", "items", "gaps", *FED, *VERSIONS)
 """Tables of later formats. Empty ones say nothing, as if they were not there."""
 
 

@@ -57,6 +57,9 @@ COLUMNS: Mapping[str, str] = {
     "watermarks": "connection time sealed reached",
     "progress": "connection name event_time since said",
     "windows": "connection end seconds rows late sealed revision number",
+    "horizon": "only number",
+    "tags": "name number at",
+    "followers": "name number until is_behind",
 }
 """Tables whose rows are summed, with all of their columns in order."""
 

@@ -117,6 +117,22 @@ def test_again_copies_only_new_files_and_deletes_what_compaction_replaced(
     assert ids(backup) == ["a", "b", "h"]
 
 
+def test_a_backup_has_what_tags_need(lake: Lake, backup: Path) -> None:
+    table = lake.table("t")
+    add(table, "a", "h")
+    table.tag("then")
+    add(table, "b")
+    table.compact()
+    lake.backup(backup)
+    with Lake(open_local(backup)) as copy:
+        then = copy.table("t").to_arrow(as_of="then")
+        assert then["id"].to_pylist() == ["a", "h"]
+    table.drop_tag("then")
+    (done,) = lake.backup(backup).tables
+    assert done.files_deleted == 1
+    assert ids(backup) == ["a", "b", "h"]
+
+
 def test_a_backup_of_an_idle_lake_writes_nothing(lake: Lake, backup: Path) -> None:
     add(lake.table("t"), "a")
     lake.backup(backup)

@@ -19,7 +19,7 @@ from lakebed.bootstrap.cluster.slice_scans import (
     table_columns,
 )
 from lakebed.errors import CorruptError, InvalidError, TableMissingError, VersionExpiredError
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 
 SMALL = ScanOptions(pin_seconds=0, slice_bytes=SLICE_BYTES_MIN)
 FIELDS: dict[str, Any] = {

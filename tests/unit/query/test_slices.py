@@ -13,7 +13,8 @@ from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import VersionExpiredError
 from lakebed.lake import Lake
-from lakebed.query.run_query import QueryPlan, condition_of
+from lakebed.query.conditions import condition_of
+from lakebed.query.run_query import QueryPlan
 from lakebed.query.slices import Slice, plan_of_slice, slices_of
 
 SCHEMA = lakebed.schema_of(row_keys={"a": "int64", "b": "string"}, values={"v": "int64"})

@@ -10,7 +10,7 @@ import lakebed
 from lakebed.errors import InvalidError
 from lakebed.model.predicates.language import Compare, In
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from lakebed.spark.filters import taken_over
 from lakebed.spark.options import ReadOptions, append_options
 

@@ -27,6 +27,7 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.version_changes import VersionChange
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
 
@@ -52,6 +53,7 @@ def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
         formats |= dict.fromkeys((TellTime, LeapTime, SetTimeBack, ResumeLog), 4)
         formats |= dict.fromkeys(get_args(FeedChange), 5)
         formats |= {DeleteRanges: 6}
+        formats |= dict.fromkeys(get_args(VersionChange), 6)
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
 

@@ -10,7 +10,7 @@ from lakebed.errors import CorruptError
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from tests.unit.sorted_files.lakes import Lake, batch_of
 
 

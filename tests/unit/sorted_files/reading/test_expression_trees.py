@@ -17,7 +17,7 @@ from lakebed.model.predicates.language import (
     Predicate,
     checked_predicate,
 )
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from lakebed.sorted_files.reading.expressions import trees
 from lakebed.sorted_files.reading.expressions.implied import implied_by
 from lakebed.sorted_files.reading.expressions.trees import (

@@ -14,7 +14,7 @@ from lakebed import field, schema_of
 from lakebed.errors import InvalidError
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.query.run_query import condition_of
+from lakebed.query.conditions import condition_of
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.writing import encoding_row_groups, writer_options

@@ -1,0 +1,24 @@
+"""Versions under faults, one seed after another: `make simulate SEEDS=20000` tries more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.tally import Tally
+from tests.simulation.test_seeds import SEEDS, cases_of, fail_with, story_of
+from tests.simulation.versions.versioned_world import VersionedWorld
+
+SEEDS_MIN = 2_000
+"""In `make test`, too: a late pin meets a collection in few worlds."""
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seeds", cases_of(max(SEEDS, SEEDS_MIN)), ids=lambda s: f"{s[0]}-{s[-1]}")
+def test_every_version_that_is_kept_stays_whole_under_faults(
+    seeds: Sequence[int], tmp_path: Path, tally: Tally
+) -> None:
+    stories = [story_of(seed, tmp_path, tally, VersionedWorld) for seed in seeds]
+    fail_with([story for story in stories if story], seeds)

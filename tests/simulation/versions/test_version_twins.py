@@ -1,0 +1,46 @@
+"""The checkers of versions are tested: each twin is caught, by a checker that it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakebed.errors import LakebedError
+from tests.simulation.versions.version_twins import VERSION_TWINS
+from tests.simulation.versions.versioned_world import VersionedWorld
+from tests.simulation.violation import Violation
+
+SEEDS_MAX = 300
+
+
+def caught(seed: int, scratch: Path) -> str | None:
+    """Return the checker that a world with the twin fails, or None."""
+    world = VersionedWorld(seed, scratch, is_harsh=True)
+    try:
+        world.run()
+        world.end()
+        world.check()
+    except Violation as error:
+        return error.checker
+    except (AssertionError, LakebedError) as error:
+        return type(error).__name__
+    finally:
+        world.close()
+    return None
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", VERSION_TWINS)
+def test_the_world_notices_the_twin_of_versions(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = VERSION_TWINS[name]
+    twin.patch(monkeypatch)
+    others = set()
+    for seed in range(SEEDS_MAX):
+        checker = caught(seed, tmp_path)
+        if checker in twin.checkers:
+            return
+        others.add(checker)
+    pytest.fail(f"{name}: {twin.checkers} did not notice in {SEEDS_MAX} seeds; seen: {others}")
