@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class Life:
         self.lake = self._opened()
         self.lake.create_table("t", SCHEMA, settings=SETTINGS)
         self.copies: dict[int, Copy] = {}
-        self.times: dict[int, object] = {}
+        self.times: dict[int, datetime] = {}
         self.tags: dict[str, int] = {}
         self.read = self.expired = 0
         self.keep_copy()
@@ -168,7 +169,7 @@ def test_versions_are_what_copies_say(seed: int, tmp_path: Path) -> None:
     horizon = life.lake.status("t")[0].horizon or 0
     numbers = sorted(life.copies)
     for number, later in pairwise(numbers):
-        if number >= horizon and life.times[number] < life.times[later]:  # type: ignore[operator]  # times
+        if number >= horizon and life.times[number] < life.times[later]:
             life.check(number, life.times[number])
     assert life.read > STEPS // 2
     report = life.lake.fsck("t", deep=True)
