@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakebed.aio.read_table import ReadTable
+from lakebed.aio.sql_table import SqlTable
 from lakebed.face.explored_table import ExploredTable as SyncExploredTable
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lakebed.query.table_files import TableFile
 
 
-class ExploredTable(ReadTable):
+class ExploredTable(SqlTable):
     """A table that is looked at."""
 
     _sync: SyncExploredTable

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from lakebed.aio.calls import THREADS, Calls, Later, Stop
-from lakebed.aio.operated_lake import OperatedLake
+from lakebed.aio.restored_lake import RestoredLake
 from lakebed.aio.table import Table
 from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.lake import Lake as SyncLake
@@ -22,7 +22,7 @@ from lakebed.ports.table_registry import TableCondition
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Lake(OperatedLake):
+class Lake(RestoredLake):
     """A lake in a directory, or on AWS. Several processes may open it at once."""
 
     _sync: SyncLake

@@ -15,6 +15,7 @@ from lakebed.aio.batches import Batches
 from lakebed.aio.written_table import WrittenTable
 from lakebed.face.read_table import ReadTable as SyncReadTable
 from lakebed.model.predicates.language import Predicate
+from lakebed.model.versions import AsOf
 from lakebed.query.explanation import QueryExplanation
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        columns: Sequence[str] | str | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
         iterator: tuple[str, Mapping[str, Any]] | None = None,
+        scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> Batches:
         """Return the rows of one version, in key order, as a stream that reads what is asked of it.
 
@@ -43,14 +46,23 @@ class ReadTable(WrittenTable):
         ranges: by key field, `Range(min, max)` or a pair, half open; several are a union; any of
             the row keys may be named.
         columns: None for all.
-        where: only rows that it keeps: `lakebed.field("fare") >= 4`, or an expression of Arrow.
+        where: only rows that it keeps: `"fare >= 4 and city like 'ab%'"`, the same as
+            `lakebed.field("fare") >= 4`, or an expression of Arrow. What it says of row keys spares
+            reading, as `keys` and `ranges` do.
         limit: rows at the most.
         iterator: a step on the rows, by the name of its entry point and its configuration.
+        scan_bytes_max: of files, that may be read; less than the table's setting, or 0: only that
+            counts.
+        as_of: the version: a log number (`ingest` returns one), a time (with an offset), or a tag;
+            None for the newest. Schema, processing and age of rows are those of that version.
 
         Raises:
-            InvalidError: an unknown field, a wrong type, reversed ends, no such iterator.
+            InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate,
+                no such iterator; a version that lies ahead, an unknown tag.
+            QueryTooLargeError: also while reading: it reads more than `scan_bytes_max`.
             IteratorError: while reading: it failed.
-            VersionExpiredError: while reading: too slow, the version was collected; query again.
+            VersionExpiredError: an older version is not kept any more: the hint names the oldest
+                one. While reading: too slow, the version was collected; query again.
         """
         return Batches(
             self._calls,
@@ -61,6 +73,8 @@ class ReadTable(WrittenTable):
                 where=where,
                 limit=limit,
                 iterator=iterator,
+                scan_bytes_max=scan_bytes_max,
+                as_of=as_of,
             ),
         )
 
@@ -69,14 +83,18 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        where: Predicate | pc.Expression | str | None = None,
+        scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> int:
         """Return how many rows `query` gives with the same arguments. Without any the table's state
         knows it, where rows are kept as they came: no file is read, but for parts of files that a
         split has cut since. Otherwise one column is read. `len(table)` is the same without any.
         """
         return await self._calls.run(
-            lambda: self._sync.count(keys=keys, ranges=ranges, where=where)
+            lambda: self._sync.count(
+                keys=keys, ranges=ranges, where=where, scan_bytes_max=scan_bytes_max, as_of=as_of
+            )
         )
 
     async def head(self, rows: int = 5) -> pa.Table:
@@ -100,9 +118,11 @@ class ReadTable(WrittenTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        columns: Sequence[str] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        columns: Sequence[str] | str | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         limit: int | None = None,
+        scan_bytes_max: int | None = None,
+        as_of: AsOf | None = None,
     ) -> QueryExplanation:
         """Run a query, throw its rows away, and return what it read and how long that took.
 
@@ -110,6 +130,12 @@ class ReadTable(WrittenTable):
         """
         return await self._calls.run(
             lambda: self._sync.explain(
-                keys=keys, ranges=ranges, columns=columns, where=where, limit=limit
+                keys=keys,
+                ranges=ranges,
+                columns=columns,
+                where=where,
+                limit=limit,
+                scan_bytes_max=scan_bytes_max,
+                as_of=as_of,
             )
         )

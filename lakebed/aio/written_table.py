@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
-from lakebed.aio.past_of_table import PastOfTable
+from lakebed.aio.deleting_table import DeletingTable
 from lakebed.face.written_table import WrittenTable as SyncWrittenTable
 from lakebed.ingest.sources import IngestOptions
 from lakebed.ports.job_tracker import JobReport
 from lakebed.tasks.user_jobs import Ingested
 
 
-class WrittenTable(PastOfTable):
+class WrittenTable(DeletingTable):
     """A table that rows are put into."""
 
     _sync: SyncWrittenTable
@@ -70,6 +70,20 @@ class WrittenTable(PastOfTable):
                 rows, job=job, on_progress=on_progress, written=written, queued=queued, **options
             )
         )
+
+    async def upsert(
+        self, rows: object, *, job: str | None = None, **options: Unpack[IngestOptions]
+    ) -> Ingested:
+        """Take rows in that replace those with the same keys, all or none: an ingest into a table
+        whose processing is `latest`, which shows of equal keys the row with the greatest sequence.
+
+        rows, job, options: as `ingest` takes them.
+
+        Raises:
+            InvalidError: the table keeps all rows of a key; nothing was written. What `ingest`
+                raises.
+        """
+        return await self._calls.run(lambda: self._sync.upsert(rows, job=job, **options))
 
     async def jobs(
         self,
