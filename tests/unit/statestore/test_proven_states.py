@@ -20,6 +20,7 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import PutPin
+from lakebed.statestore.log_entries.version_changes import BeginFollowing, PutTag, RaiseHorizon
 from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state import sums
