@@ -188,7 +188,7 @@ def test_older_releases_and_lakes_are_not_given_it(
         ((_, body),) = lake._app.logs.open(table._opened.id).read_after(start)
         assert body[0] == 6
         older = lake.create_table("u", SCHEMA, processing=Processing(age_off=PROCESSING.age_off))
-        assert format_of_processing(processing_json(older.processing)) < 6
+        assert format_of_processing(processing_json(older.processing, older.schema)) < 6
         monkeypatch.setattr(codec, "ENTRY_FORMAT", 5)
         with pytest.raises(NewerFormatError):
             codec.decode_entry(body, 1)
