@@ -20,9 +20,21 @@ from lakebed.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 ROOM = "lakebed.aio"
 FACES = (Lake, Table)
-FACE_NAMES = {face.__name__ for face in FACES}
-PLAIN = {"name"}
+OWNERS = [o for f in FACES for o in f.__mro__ if issubclass(o, OpenLake) and o is not OpenLake]
+SOURCES = list(dict.fromkeys(owner.__module__ for owner in OWNERS))
+TWINNED = {
+    name
+    for source in SOURCES
+    for name, one in vars(import_module(source)).items()
+    if isinstance(one, type) and one.__module__ == source
+}
+"""Classes that have a twin: it is given where one of these is returned, and taken in its place."""
+PLAIN = {"name", "position"}
 """Properties that are known without looking at the lake."""
+LEFT_OUT = {"wait"}
+"""Methods without a twin: this one would hold a thread as long; `asyncio.sleep` holds none."""
+TWIN_NAMES = {"__getitem__": "__getitem__", "__iter__": "__aiter__"}
+"""Methods of Python's own that have a twin, and its name."""
 STREAMS = {"pa.RecordBatchReader": "Batches"}
 """What is given instead of what a method returns; of other iterators it is `AsyncItems`."""
 HEAD = '"""{first}\n\nMade by `make docs` from `{source}`; change it there.\n"""\n'
@@ -30,9 +42,7 @@ HEAD = '"""{first}\n\nMade by `make docs` from `{source}`; change it there.\n"""
 
 def twins() -> dict[str, str]:
     """Return the text of each module by its path."""
-    owners = [o for face in FACES for o in face.__mro__ if issubclass(o, OpenLake)]
-    sources = {o.__module__: o for o in owners if o is not OpenLake}
-    return {f"lakebed/aio/{name_of(source)}.py": twin(source) for source in sources}
+    return {f"lakebed/aio/{name_of(source)}.py": twin(source) for source in SOURCES}
 
 
 @cache
@@ -68,7 +78,7 @@ def made_of(node: ast.stmt, module: ModuleType) -> Iterator[str]:
 def class_of(node: ast.ClassDef, owner: type) -> str:
     """Return the twin of a class."""
     (base,) = owner.__bases__
-    above = "Twin" if base is OpenLake else base.__name__
+    above = "Twin" if base in {OpenLake, object} else base.__name__
     members = [text for member in node.body for text in member_of(member, node.name)]
     if any(isinstance(m, ast.FunctionDef) and m.name == "__enter__" for m in node.body):
         members += [IN_WITH]
@@ -86,10 +96,12 @@ async def __aexit__(self, *_: object) -> None:
 
 
 def member_of(node: ast.stmt, owner: str) -> Iterator[str]:
-    """Yield the twin of a public method or property, and of `[]`."""
-    if not isinstance(node, ast.FunctionDef):
+    """Yield the twin of a public field, method or property, and of `[]` and `for`."""
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield field_of(node.target.id, ast.unparse(node.annotation))
+    if not isinstance(node, ast.FunctionDef) or node.name in LEFT_OUT:
         return
-    if node.name.startswith("_") and node.name != "__getitem__":
+    if node.name.startswith("_") and node.name not in TWIN_NAMES:
         return
     decorators = [ast.unparse(one) for one in node.decorator_list]
     returns = ast.unparse(node.returns) if node.returns else "None"
@@ -99,6 +111,11 @@ def member_of(node: ast.stmt, owner: str) -> Iterator[str]:
         yield method_of(node, returns, owner)
     else:
         raise NotImplementedError(f"{owner}.{node.name} has decorators")
+
+
+def field_of(name: str, kind: str) -> str:
+    """Return the twin of a field, which is known without looking at the lake."""
+    return f"@property\ndef {name}(self) -> {kind}:\n    return self._sync.{name}"
 
 
 def property_of(node: ast.FunctionDef, returns: str) -> str:
@@ -120,6 +137,8 @@ def method_of(node: ast.FunctionDef, returns: str, owner: str) -> str:
     call = f"self._sync.{node.name}({given_on})"
     if node.name == "__getitem__":
         call = f"self._sync[{given_on}]"
+    elif node.name == "__iter__":
+        call = "iter(self._sync)"
     lines = [doc(node)]
     stops = any(a.arg == "should_stop" for a in node.args.kwonlyargs)
     given, is_async = returns, True
@@ -132,21 +151,26 @@ def method_of(node: ast.FunctionDef, returns: str, owner: str) -> str:
         lines.append(f"await self._calls.finish({called})")
     elif returns in STREAMS or returns.startswith("Iterator["):
         given, is_async = stream_of(returns), False
-        lines.append(f"return {given}(self._calls, lambda: {call})")
-    elif returns == "Table":
-        made = f"Table(self._calls, {call})"
+        item = returns.removeprefix("Iterator[").removesuffix("]")
+        if item in TWINNED:
+            call = f"({item}(self._calls, one) for one in {call})"
+            called = f"lambda: {call}"
+        lines.append(f"return {given}(self._calls, {called})")
+    elif returns in TWINNED:
+        made = f"{returns}(self._calls, {call})"
         if node.name == "__getitem__":
-            given, is_async = "Later[Table]", False
+            given, is_async = f"Later[{returns}]", False
             lines.append(f"return Later(self._calls, lambda: {made})")
         else:
             lines.append(f"return await self._calls.run(lambda: {made})")
-    elif FACE_NAMES & {n.id for n in ast.walk(ast.parse(returns)) if isinstance(n, ast.Name)}:
+    elif TWINNED & {n.id for n in ast.walk(ast.parse(returns)) if isinstance(n, ast.Name)}:
         raise NotImplementedError(f"{owner}.{node.name} returns {returns}")
     else:
         lines.append(f"{'' if returns == 'None' else 'return '}await {run}")
     word = "async def" if is_async else "def"
     body = textwrap.indent("\n".join(lines), "    ")
-    return f"{word} {node.name}({ast.unparse(node.args)}) -> {given}:\n{body}"
+    name = TWIN_NAMES.get(node.name, node.name)
+    return f"{word} {name}({ast.unparse(node.args)}) -> {given}:\n{body}"
 
 
 def stream_of(returns: str) -> str:
@@ -176,12 +200,19 @@ async def connect({arguments}) -> Lake:
 
 
 def passed_on(node: ast.FunctionDef, *, method: bool = True) -> str:
-    """Return the arguments of a function as it hands them to another one with the same."""
+    """Return the arguments of a function as it hands them to another one with the same: of a twin
+    what it is a twin of."""
     args = node.args
-    by_order = [a.arg for a in (*args.posonlyargs, *args.args)][method:]
-    by_name = [f"{a.arg}={a.arg}" for a in args.kwonlyargs]
+    by_order = [handed(a) for a in (*args.posonlyargs, *args.args)][method:]
+    by_name = [f"{a.arg}={handed(a)}" for a in args.kwonlyargs]
     rest = [f"**{args.kwarg.arg}"] if args.kwarg else []
     return ", ".join([*by_order, *by_name, *rest])
+
+
+def handed(argument: ast.arg) -> str:
+    """Return an argument as the sync class takes it."""
+    kind = ast.unparse(argument.annotation) if argument.annotation else ""
+    return f"{argument.arg}._sync" if kind in TWINNED else argument.arg
 
 
 def doc(node: ast.ClassDef | ast.FunctionDef) -> str:

@@ -9,6 +9,10 @@ from types import FunctionType
 
 import lakebed
 from lakebed import aio
+from lakebed.deletes.requests import Deleted
+from lakebed.exports.export_table import Exported
+from lakebed.exports.restore_table import Restored
+from lakebed.face.followed_table import Follower, RowChange
 from lakebed.feed import FeedDefinitions
 from lakebed.feeds.apply_definitions import PlannedChange
 from lakebed.feeds.lifecycle import FeedStanding
@@ -17,24 +21,34 @@ from lakebed.ingest.sources import IngestOptions
 from lakebed.lake import Lake
 from lakebed.landing.find_record import RecordInTable
 from lakebed.landing.push.waiting_segments import WaitingSegments
+from lakebed.query.datasets import TableDataset
 from lakebed.query.explanation import QueryExplanation
 from lakebed.query.table_files import TableFile
+from lakebed.sql.explain_sql import ScanExplanation, SqlExplanation
 from lakebed.table import Table
 from lakebed.tables.change_table import TableHistory
+from lakebed.tables.versions import TaggedVersion
 from lakebed.tasks.user_jobs import Ingested
 
 LINE_COLUMNS = 96
-FACES = (Lake, Table, FeedDefinitions)
+FACES = (Lake, Table, RowChange, Follower, FeedDefinitions)
 """Classes whose members have an entry each; of other classes the page has their docstring."""
 ANSWERS = (
+    Deleted,
+    Exported,
     FeedFlushed,
     FeedStanding,
     Ingested,
     PlannedChange,
     QueryExplanation,
     RecordInTable,
+    Restored,
+    ScanExplanation,
+    SqlExplanation,
+    TableDataset,
     TableFile,
     TableHistory,
+    TaggedVersion,
     WaitingSegments,
 )
 """What methods return, and `import lakebed` does not name."""

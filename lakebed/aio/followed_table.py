@@ -8,17 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from lakebed.aio.batches import AsyncItems, Batches
-from lakebed.aio.calls import Later
+from lakebed.aio.calls import Twin
 from lakebed.aio.versioned_table import VersionedTable
 from lakebed.face.followed_table import FollowedTable as SyncFollowedTable
 from lakebed.face.followed_table import Follower as SyncFollower
 from lakebed.face.followed_table import RowChange as SyncRowChange
+from lakebed.model.names import CommitId, Micros, TransactionNumber
 
 if TYPE_CHECKING:
     from lakebed.model.versions import AsOf
 
 
-class RowChange(object):
+class RowChange(Twin):
     """What a commit did to the rows of a table.
 
     kind: `rows` were taken in, or all went by a `clear`.
@@ -30,6 +31,30 @@ class RowChange(object):
 
     _sync: SyncRowChange
 
+    @property
+    def kind(self) -> Literal["rows", "clear"]:
+        return self._sync.kind
+
+    @property
+    def number(self) -> TransactionNumber:
+        return self._sync.number
+
+    @property
+    def at(self) -> Micros:
+        return self._sync.at
+
+    @property
+    def job(self) -> CommitId:
+        return self._sync.job
+
+    @property
+    def rows(self) -> int:
+        return self._sync.rows
+
+    @property
+    def upto(self) -> TransactionNumber:
+        return self._sync.upto
+
     def read(self) -> Batches:
         """Return the rows that were taken in, as they were then, in key order, as a stream.
 
@@ -37,14 +62,12 @@ class RowChange(object):
             VersionExpiredError: while reading: they were merged since, and what they were in was
                 collected.
         """
-        return Batches(self._calls, lambda: self._sync.read())
+        return Batches(self._calls, self._sync.read)
 
 
-class Follower(object):
+class Follower(Twin):
     """Changes that are read under a name. Iterate, then acknowledge: what was not acknowledged
     comes again, here or in another process.
-
-    position: the number of the entry up to which all is acknowledged.
     """
 
     _sync: SyncFollower
@@ -55,9 +78,15 @@ class Follower(object):
         return self._sync.name
 
     @property
-    def position(self) -> Later[int]:
+    def position(self) -> int:
         """The number of the entry up to which all is acknowledged."""
-        return Later(self._calls, lambda: self._sync.position)
+        return self._sync.position
+
+    def __aiter__(self) -> AsyncItems[RowChange]:
+        """Yield the changes that were not acknowledged, up to the newest now."""
+        return AsyncItems[RowChange](
+            self._calls, lambda: (RowChange(self._calls, one) for one in iter(self._sync))
+        )
 
     async def acknowledge(self, change: RowChange) -> None:
         """Be done with a change and all before it.
@@ -66,7 +95,7 @@ class Follower(object):
             ConflictError: another process follows under this name.
             FollowerBehindError: it read nothing for `follower_seconds_max`.
         """
-        await self._calls.run(lambda: self._sync.acknowledge(change))
+        await self._calls.run(lambda: self._sync.acknowledge(change._sync))
 
     async def renew(self) -> None:
         """Say that it is alive, where nothing has changed for long. Raises as `acknowledge`."""
@@ -88,7 +117,10 @@ class FollowedTable(VersionedTable):
             VersionExpiredError: the log is not kept so far back, and the hint says which is.
             InvalidError: the version lies ahead.
         """
-        return AsyncItems[RowChange](self._calls, lambda: self._sync.changes(after=after))
+        return AsyncItems[RowChange](
+            self._calls,
+            lambda: (RowChange(self._calls, one) for one in self._sync.changes(after=after)),
+        )
 
     async def follow(self, name: str, *, after: AsOf | Literal[0] | None = None) -> Follower:
         """Read changes under a name: how far they were acknowledged is kept in the table, and they
@@ -103,12 +135,10 @@ class FollowedTable(VersionedTable):
             VersionExpiredError: changes that far back are not kept.
             FormatGateError: older releases may still work on this lake.
         """
-        return await self._calls.run(lambda: self._sync.follow(name, after=after))
+        return await self._calls.run(
+            lambda: Follower(self._calls, self._sync.follow(name, after=after))
+        )
 
     async def drop_follower(self, name: str) -> None:
         """Forget a follower: nothing is kept for it any more. Raises: InvalidError."""
         await self._calls.run(lambda: self._sync.drop_follower(name))
-
-    async def wait(self, seconds: float) -> None:
-        """Let time pass before changes are asked for again."""
-        await self._calls.run(lambda: self._sync.wait(seconds))

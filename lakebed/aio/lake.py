@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
+from lakebed.aio.batches import AsyncItems
 from lakebed.aio.calls import THREADS, Calls, Later, Stop
 from lakebed.aio.restored_lake import RestoredLake
 from lakebed.aio.table import Table
@@ -76,6 +77,10 @@ class Lake(RestoredLake):
     def __getitem__(self, name: str) -> Later[Table]:
         """Return a table, as `table` does."""
         return Later(self._calls, lambda: Table(self._calls, self._sync[name]))
+
+    def __aiter__(self) -> AsyncItems[str]:
+        """As `__iter__` of the sync class."""
+        return AsyncItems[str](self._calls, self._sync.__iter__)
 
     async def tables(self, *, online: bool | None = None) -> list[str]:
         """Return the names of all tables. online: only of those that are, or are not."""

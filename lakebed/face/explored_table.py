@@ -68,6 +68,7 @@ class ExploredTable(SqlTable):
     ) -> duckdb.DuckDBPyRelation:
         """Return the rows of a query as a relation of DuckDB, which asks it anew each time that it
         is read: `table.to_duckdb().aggregate("count(*)")`. Takes what `query` takes.
+        `dataset` stays at one version, but is read in parallel, and with DuckDB's own filters.
 
         connection: of DuckDB; None: a new one, in memory.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from lakebed.face.versioned_table import VersionedTable
-from lakebed.model.names import TransactionNumber
+from lakebed.model.names import CommitId, Micros, TransactionNumber
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -27,10 +27,17 @@ class RowChange:
     upto: where a follower stands that is done with this change: an entry may hold several.
     """
 
+    kind: Literal["rows", "clear"]
+    number: TransactionNumber
+    at: Micros
+    job: CommitId
+    rows: int
+    upto: TransactionNumber
+
     def __init__(
         self, change: CommittedChange, read: Callable[[], Iterator[pa.RecordBatch]]
     ) -> None:
-        self.kind: Literal["rows", "clear"] = change.kind
+        self.kind = change.kind
         self.number, self.at, self.upto = change.number, change.at, change.upto
         self.job, self.rows = change.job, change.rows
         self._schema = arrow_schema(change.schema)
@@ -51,10 +58,7 @@ class RowChange:
 
 class Follower:
     """Changes that are read under a name. Iterate, then acknowledge: what was not acknowledged
-    comes again, here or in another process.
-
-    position: the number of the entry up to which all is acknowledged.
-    """
+    comes again, here or in another process."""
 
     def __init__(
         self,

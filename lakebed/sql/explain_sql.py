@@ -30,6 +30,7 @@ class SqlExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """A statement that was run, whose rows were thrown away.
 
     plan: the engine's, with its times.
+    scans: of tables, in the order in which they were begun.
     """
 
     plan: str

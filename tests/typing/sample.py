@@ -52,5 +52,7 @@ async def ask_in_a_loop(path: str) -> int:
         fields = (await table.schema).row_keys
         async for batch in table.query(keys=["b7"], columns=[fields[0].name]):
             rows += batch.num_rows
+        async for change in await table.follow("mirror"):
+            rows += (await change.read().read_all()).num_rows + len(change.job)
         status = await lake.status()
         return rows + status[0].files + await table.count()

@@ -20,6 +20,8 @@ MISTAKES = {
     "threads=2": 'threads="2"',
     "(await table.schema).row_keys": "table.schema.row_keys",
     "async for batch in table.query": "async for batch in await table.query",
+    "await change.read().read_all()": "change.read().read_all()",
+    "len(change.job)": "len(change.rows)",
     'lake.status("trips")[0].leaves': 'lake.status("trips").leaves',
 }
 """What is right in the sample, and a mistake in its place."""

@@ -12,6 +12,7 @@ import pytest
 import lakebed
 import lakebed.aio
 from lakebed.errors import InvalidError, TableExistsError, TableMissingError
+from lakebed.face.followed_table import Follower, RowChange
 from lakebed.lake import Lake, connect
 from lakebed.table import Table
 
@@ -36,9 +37,21 @@ def public(face: type) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("sync", "twin"), [(Lake, lakebed.aio.Lake), (Table, lakebed.aio.Table)])
+TWINS = [
+    (Lake, lakebed.aio.Lake),
+    (Table, lakebed.aio.Table),
+    (Follower, lakebed.aio.Follower),
+    (RowChange, lakebed.aio.RowChange),
+]
+
+
+@pytest.mark.parametrize(("sync", "twin"), TWINS)
 def test_names_and_arguments_are_the_same(sync: type, twin: type) -> None:
     ours, theirs = public(twin), public(sync)
+    fields = inspect.get_annotations(sync).keys()
+    assert all(isinstance(ours.pop(field), property) for field in fields)
+    if sync is Table:
+        theirs.pop("wait")  # asyncio.sleep does
     assert ours.keys() == theirs.keys()
     for name, member in theirs.items():
         if isinstance(member, property):
@@ -64,7 +77,7 @@ def test_a_story_in_an_event_loop(tmp_path: Path) -> None:
             done = await table.ingest(rows(range(1_000)), job="first")
             assert (done.rows, table.name) == (1_000, "t")
             assert (await table.schema, await table.split_points) == (SCHEMA, [])
-            assert await lake.tables() == ["t"]
+            assert await lake.tables() == [name async for name in lake] == ["t"]
             again = await lake["t"]
             found = [batch async for batch in again.query(keys=[3, 4], columns=["n"])]
             assert pa.Table.from_batches(found)["n"].to_pylist() == [3, 4]
