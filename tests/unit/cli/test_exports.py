@@ -37,9 +37,10 @@ def entries(shell: Shell, table: str = "trips") -> int:
 
 
 def test_an_export_says_how_much_lies_where(trips: Shell) -> None:
+    pinned = entries(trips) + 1
     said = trips.ok("export", "trips", out(trips))
+    assert entries(trips) == pinned + 1  # the pin was put, and dropped
     (file,) = Path(out(trips)).glob("*.parquet")
-    pinned = entries(trips) - 1  # behind it the pin was dropped
     size = f"{file.stat().st_size:,} bytes"
     first = f"3 rows in 1 file ({size}), up to log entry {pinned}"
     assert said == f"{first}\n{out(trips)}/{MANIFEST}\n"
@@ -49,11 +50,12 @@ def test_an_export_says_how_much_lies_where(trips: Shell) -> None:
 
 
 def test_an_export_is_told_to_programs(trips: Shell) -> None:
+    pinned = entries(trips) + 1
     told = trips.json("export", "trips", out(trips))
     size = told.pop("bytes")
     assert size == sum(file.stat().st_size for file in Path(out(trips)).glob("*.parquet"))
     manifest = f"{out(trips)}/{MANIFEST}"
-    counts = {"number": entries(trips) - 1, "rows": 3, "files": 1}
+    counts = {"number": pinned, "rows": 3, "files": 1}
     assert told == {"table": "trips", "manifest": manifest, **counts, "repeated": False}
 
 

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 import lakebed
-from lakebed.backends.faulty.crash_plan import CrashPlan
+from lakebed.backends.faulty.crash_plan import CrashPlan, Moment
 from lakebed.backends.faulty.faults import HARSH, Faults
 from lakebed.errors import (
     ConflictError,
@@ -162,7 +162,7 @@ def test_the_effects_are_counted(made: ExportedLake) -> None:
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at", range(1, EFFECTS + 1))
 def test_killed_at_any_effect_the_next_run_goes_on(
-    made: ExportedLake, at: int, moment: str
+    made: ExportedLake, at: int, moment: Moment
 ) -> None:
     wanted = made.table.to_arrow()
     assert made.killed(at, moment)
@@ -228,6 +228,16 @@ def test_the_version_stays_until_the_export_is_done(made: ExportedLake) -> None:
     made.export()
     assert made.read().equals(wanted)
     assert made.lake.run().files_collected > 0
+
+
+def test_an_export_that_goes_on_pins_its_version_for_another_day(made: ExportedLake) -> None:
+    assert made.killed(3)
+    (before,) = made.pins()
+    made.clock.advance(DAY / 2)
+    assert made.killed(1)  # of its next effects
+    (after,) = made.pins()
+    assert (after.id, after.number) == (before.id, before.number)
+    assert after.until - before.until >= DAY / 2 * 10**6
 
 
 def test_an_export_that_was_left_alone_for_days_begins_anew(made: ExportedLake) -> None:
@@ -336,14 +346,15 @@ def test_what_can_never_work_is_refused_before_anything_is_written(
     for target in (file, tmp_path / "lake" / "x", tmp_path / "lake", "ftp://x/y", "s3:/x/y"):
         with pytest.raises(InvalidError):
             table.export(target)
-    for asked in (
+    refused: list[dict[str, Any]] = [
         {"columns": ["nope"]},
         {"columns": []},
         {"where": pc.field("n") > 3},
         {"where": lakebed.field("nope") > 3},
         {"ranges": {"n": (1, 2)}},
         {"workers": 0},
-    ):
+    ]
+    for asked in refused:
         with pytest.raises(InvalidError):
             table.export(made.folder, **asked)
     assert not made.folder.exists()
