@@ -117,6 +117,9 @@ def test_a_pin_keeps_the_version_of_a_scan(lake: lakebed.Lake) -> None:
     table = lake["plain"]
     table.change_settings(garbage_seconds_min=0)
     scan = planned(lake, "plain", ScanOptions(pin_seconds=3_600))
+    with table._opened.head.reading() as state:
+        (pin,) = state.pins()
+        assert pin.until <= state.head().at + 3_600 * 10**6
     before = read(scan)
     assert table.compact().files_collected == 0
     assert lake.run(["plain"]).files_collected == 0
