@@ -122,7 +122,14 @@ class ExportTable:
         if pin is None:
             pin = VersionPin(table, plan.pin, self._clock)
             pin.put()
-        files = self._written(asked, plan, pin, workers=workers, on_progress=on_progress)
+        try:
+            files = self._written(asked, plan, pin, workers=workers, on_progress=on_progress)
+        except LakebedError:
+            done = _finished_by_another(asked)
+            if done is None:
+                raise
+            _finish(table, target, plan, self._clock)
+            return _exported(target, done, repeated=True)
         manifest = _manifest(plan, files)
         try:
             put_bytes(target.objects, MANIFEST, manifest_bytes(manifest))
@@ -311,6 +318,15 @@ def _found(asked: _Asked) -> tuple[ExportPlan | None, ExportManifest | None]:
             return plan, done
     hint = "name an empty folder, or one that is not there yet"
     raise InvalidError("the target is not empty", path=target.address(there or ""), hint=hint)
+
+
+def _finished_by_another(asked: _Asked) -> ExportManifest | None:
+    """Return the manifest of this export, if there is one now: who puts it removes folders and the
+    pin, which fails the writes and reads of a slower process."""
+    done = manifest_in(asked.target)
+    if done is None or (done.table, done.request) != (asked.table.id, asked.digest):
+        return None
+    return done
 
 
 def _refuse_other(asked: _Asked, table: str, request: str) -> None:
