@@ -1,8 +1,8 @@
 """Run all benchmarks, or those named: `python -m benchmarks [NAME ...]`.
 
-Each module here with a function `run`, which returns figures, is a benchmark. Figures are kept in
-`benchmarks/latest.jsonl`, one a line, as soon as a benchmark is done; those of others stay as they
-were.
+Each module here with a function `run`, which returns figures, is a benchmark, and so are some in
+folders. Figures are kept in `benchmarks/latest.jsonl`, one a line, as soon as a benchmark is done;
+those of others stay as they were.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import benchmarks
 from benchmarks.figure_pages.page import keep
 from benchmarks.figures import Figure, table
 from benchmarks.under_spark import spark_scan
+from benchmarks.whole_tables import export
 
 
 def found() -> dict[str, Callable[[], list[Figure]]]:
     """Return the benchmarks by name."""
     names = (m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name != "__main__")
     modules = {name: import_module(f"benchmarks.{name}") for name in names}
-    modules["spark_scan"] = spark_scan
+    modules |= {"export": export, "spark_scan": spark_scan}
     return {name: module.run for name, module in modules.items() if hasattr(module, "run")}
 
 

@@ -22,7 +22,7 @@ from lakebed.errors import InvalidError
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import Exported, ExportTable, Progress
 from lakebed.exports.restore_table import Restored, RestoreTable
-from lakebed.exports.target import MANIFEST, PROGRESS, Target
+from lakebed.exports.target import MANIFEST, PROGRESS, ExportTarget
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.addresses import scheme_of, without_file_scheme
 from lakebed.model.disk_errors import translated
@@ -82,7 +82,7 @@ def restore_table(
 
 
 @contextmanager
-def _opened(app: App, location: str | os.PathLike[str]) -> Iterator[Target]:
+def _opened(app: App, location: str | os.PathLike[str]) -> Iterator[ExportTarget]:
     """Give a folder of a user's. Nothing is made. Raises: InvalidError: it cannot be one."""
     location = without_file_scheme(location)
     scheme = scheme_of(location)
@@ -96,16 +96,16 @@ def _opened(app: App, location: str | os.PathLike[str]) -> Iterator[Target]:
         yield _in_s3(app, os.fspath(location), undo)
 
 
-def _directory(app: App, path: Path) -> Target:
+def _directory(app: App, path: Path) -> ExportTarget:
     with translated("looking at a directory"):
         if path.exists() and not path.is_dir():
             hint = "name a directory; one that is not there is made"
             raise InvalidError("an export lies in a directory", target=path, hint=hint)
     objects = PlainLocalObjects(path, app.clock)
-    return Target(objects, str(path), lambda: objects.tidy(PROGRESS))
+    return ExportTarget(objects, str(path), lambda: objects.tidy(PROGRESS))
 
 
-def _in_s3(app: App, location: str, undo: ExitStack) -> Target:
+def _in_s3(app: App, location: str, undo: ExitStack) -> ExportTarget:
     """Return a folder in a bucket: with the credentials of an instance where the lake is one."""
     bucket, prefix = bucket_and_prefix(location)
     with obstore_installed(location):
@@ -114,7 +114,7 @@ def _in_s3(app: App, location: str, undo: ExitStack) -> Target:
         objects = PlainS3Objects(
             bucket, prefix, clock=app.clock, rng=app.rng, config=endpoint_config()
         )
-        return Target(objects, location)
+        return ExportTarget(objects, location)
     from lakebed.bootstrap.aws import new_clients
     from lakebed.bootstrap.aws_stores import config_of
 
@@ -123,10 +123,10 @@ def _in_s3(app: App, location: str, undo: ExitStack) -> Target:
     objects = PlainS3Objects(
         bucket, prefix, clock=app.clock, rng=app.rng, config=config_of(clients), clients=clients
     )
-    return Target(objects, location)
+    return ExportTarget(objects, location)
 
 
-def _refuse_lake(app: App, target: Target) -> None:
+def _refuse_lake(app: App, target: ExportTarget) -> None:
     """Refuse a directory inside of the lake's. Raises: InvalidError."""
     if app.local is None or scheme_of(target.location) is not None:
         return

@@ -13,7 +13,7 @@ import zstandard
 
 from lakebed.errors import CorruptError, InvalidError
 from lakebed.exports.manifest import check_format
-from lakebed.exports.target import PLAN, Target
+from lakebed.exports.target import PLAN, ExportTarget
 from lakebed.model.keys import decode_field, key_value_text
 from lakebed.model.names import Micros, RequestDigest, TableId, TransactionNumber, digest_of
 from lakebed.model.predicates.language import Predicate, checked_predicate, predicate_json
@@ -110,7 +110,7 @@ def plan_bytes(plan: ExportPlan) -> bytes:
     return packed.compress(msgspec.json.encode(plan))
 
 
-def plan_in(target: Target) -> ExportPlan | None:
+def plan_in(target: ExportTarget) -> ExportPlan | None:
     """Return the plan of an export that was begun; None: there is none.
 
     Raises:

@@ -24,8 +24,8 @@ from lakebed.errors import (
     VersionExpiredError,
 )
 from lakebed.exports.export_plan import ExportPlan, ExportRequest, plan_bytes, plan_in
-from lakebed.exports.manifest import ExportedFile, Manifest, manifest_bytes, manifest_in
-from lakebed.exports.target import MANIFEST, PLAN, PROGRESS, Target, is_rows_path
+from lakebed.exports.manifest import ExportedFile, ExportManifest, manifest_bytes, manifest_in
+from lakebed.exports.target import MANIFEST, PLAN, PROGRESS, ExportTarget, is_rows_path
 from lakebed.exports.write_slice import WriteSlice
 from lakebed.model.names import Micros
 from lakebed.model.table_text import table_text
@@ -66,10 +66,13 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Asked(NamedTuple):
-    """What is to be exported, and where to. digest: of the request, in hex digits."""
+    """What is to be exported, and where to.
+
+    digest: of the request, in hex digits.
+    """
 
     table: OpenTable
-    target: Target
+    target: ExportTarget
     request: ExportRequest
     digest: str
 
@@ -84,7 +87,7 @@ class ExportTable:
     def run(
         self,
         table: OpenTable,
-        target: Target,
+        target: ExportTarget,
         request: ExportRequest,
         *,
         workers: int,
@@ -119,7 +122,14 @@ class ExportTable:
         if pin is None:
             pin = VersionPin(table, plan.pin, self._clock)
             pin.put()
-        files = self._written(asked, plan, pin, workers=workers, on_progress=on_progress)
+        try:
+            files = self._written(asked, plan, pin, workers=workers, on_progress=on_progress)
+        except LakebedError:
+            done = _finished_by_another(asked)
+            if done is None:
+                raise
+            _finish(table, target, plan, self._clock)
+            return _exported(target, done, repeated=True)
         manifest = _manifest(plan, files)
         try:
             put_bytes(target.objects, MANIFEST, manifest_bytes(manifest))
@@ -263,8 +273,8 @@ def _in_threads(
     return [future.result() for future in futures]
 
 
-def _manifest(plan: ExportPlan, files: Sequence[ExportedFile]) -> Manifest:
-    return Manifest(
+def _manifest(plan: ExportPlan, files: Sequence[ExportedFile]) -> ExportManifest:
+    return ExportManifest(
         table=plan.table,
         name=plan.name,
         number=plan.number,
@@ -277,7 +287,7 @@ def _manifest(plan: ExportPlan, files: Sequence[ExportedFile]) -> Manifest:
     )
 
 
-def _exported(target: Target, done: Manifest, *, repeated: bool = False) -> Exported:
+def _exported(target: ExportTarget, done: ExportManifest, *, repeated: bool = False) -> Exported:
     return Exported(
         table=done.name,
         manifest=target.address(MANIFEST),
@@ -289,7 +299,7 @@ def _exported(target: Target, done: Manifest, *, repeated: bool = False) -> Expo
     )
 
 
-def _found(asked: _Asked) -> tuple[ExportPlan | None, Manifest | None]:
+def _found(asked: _Asked) -> tuple[ExportPlan | None, ExportManifest | None]:
     """Return the plan and the manifest of this export that lie in the target.
 
     Raises:
@@ -310,6 +320,15 @@ def _found(asked: _Asked) -> tuple[ExportPlan | None, Manifest | None]:
     raise InvalidError("the target is not empty", path=target.address(there or ""), hint=hint)
 
 
+def _finished_by_another(asked: _Asked) -> ExportManifest | None:
+    """Return the manifest of this export, if there is one now: who puts it removes folders and the
+    pin, which fails the writes and reads of a slower process."""
+    done = manifest_in(asked.target)
+    if done is None or (done.table, done.request) != (asked.table.id, asked.digest):
+        return None
+    return done
+
+
 def _refuse_other(asked: _Asked, table: str, request: str) -> None:
     """Refuse a target that holds an export of another table, or another request. Raises:
     InvalidError."""
@@ -320,7 +339,7 @@ def _refuse_other(asked: _Asked, table: str, request: str) -> None:
         raise InvalidError(f"the target holds an export {what}", target=target, hint=hint)
 
 
-def _finish(table: OpenTable, target: Target, plan: ExportPlan | None, clock: Clock) -> None:
+def _finish(table: OpenTable, target: ExportTarget, plan: ExportPlan | None, clock: Clock) -> None:
     """Let the version be collected, and remove what only an unfinished export needs, the plan last:
     a run that is killed here is finished by the next one."""
     if plan is not None:
@@ -330,7 +349,7 @@ def _finish(table: OpenTable, target: Target, plan: ExportPlan | None, clock: Cl
     target.tidy()
 
 
-def _remove_export(table: OpenTable, target: Target, clock: Clock) -> None:
+def _remove_export(table: OpenTable, target: ExportTarget, clock: Clock) -> None:
     """Remove all that exports put into the target, the manifest first and the plan last: a run that
     is killed here finds an unfinished export."""
     with suppress(CorruptError):
@@ -345,6 +364,6 @@ def _remove_export(table: OpenTable, target: Target, clock: Clock) -> None:
     target.tidy()
 
 
-def _delete(target: Target, paths: Sequence[str]) -> None:
+def _delete(target: ExportTarget, paths: Sequence[str]) -> None:
     for at in range(0, len(paths), DELETED_AT_ONCE):
         target.objects.delete(paths[at : at + DELETED_AT_ONCE])

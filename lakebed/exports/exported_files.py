@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from lakebed.errors import CorruptError, ObjectMissingError
 from lakebed.exports.manifest import ExportedFile
-from lakebed.exports.target import Target
+from lakebed.exports.target import ExportTarget
 from lakebed.model.keys import key_value_text
 from lakebed.model.schema import Field
 from lakebed.ports.object_store import ObjectReader
@@ -47,7 +47,7 @@ def checksum_text(checksum: int) -> str:
 
 
 def read_through(
-    target: Target, path: str, row_keys: Sequence[Field], columns: pa.Schema
+    target: ExportTarget, path: str, row_keys: Sequence[Field], columns: pa.Schema
 ) -> ExportedFile:
     """Return what is known of a file by reading all of it.
 
@@ -73,7 +73,7 @@ def read_through(
     )
 
 
-def check_file(target: Target, file: ExportedFile) -> None:
+def check_file(target: ExportTarget, file: ExportedFile) -> None:
     """Compare size and checksum of a file with what is known of it.
 
     Raises:
@@ -93,7 +93,7 @@ def check_file(target: Target, file: ExportedFile) -> None:
         )
 
 
-def batches_of(target: Target, file: ExportedFile) -> Iterator[pa.RecordBatch]:
+def batches_of(target: ExportTarget, file: ExportedFile) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file, which is as large as it was when it was checked.
 
     Raises:
@@ -110,7 +110,7 @@ def batches_of(target: Target, file: ExportedFile) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def _parquet(target: Target, path: str, size: int) -> Iterator[pq.ParquetFile]:
+def _parquet(target: ExportTarget, path: str, size: int) -> Iterator[pq.ParquetFile]:
     """Open a file whose pages are compared with their checksums. Its errors are damage."""
     source = _ObjectInput(target.objects, path, size)
     try:

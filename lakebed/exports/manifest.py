@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
-from lakebed.exports.target import MANIFEST, Target
+from lakebed.exports.target import MANIFEST, ExportTarget
 from lakebed.model.names import RequestDigest, digest_of
 
 FORMAT = 1
@@ -34,7 +34,7 @@ class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
     last: tuple[str, ...] | None = None
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class ExportManifest(msgspec.Struct, frozen=True, kw_only=True):
     """A whole export.
 
     table, name: id and name of the table.
@@ -62,13 +62,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return _digest_of(msgspec.to_builtins(self))
 
 
-def manifest_bytes(manifest: Manifest) -> bytes:
+def manifest_bytes(manifest: ExportManifest) -> bytes:
     """Return a manifest as it is stored."""
     value = msgspec.to_builtins(manifest) | {"digest": manifest.digest.hex()}
     return msgspec.json.format(msgspec.json.encode(value), indent=1)
 
 
-def manifest_in(target: Target) -> Manifest | None:
+def manifest_in(target: ExportTarget) -> ExportManifest | None:
     """Return the manifest of an export; None: there is none.
 
     Raises:
@@ -78,7 +78,7 @@ def manifest_in(target: Target) -> Manifest | None:
     return None if body is None else _decoded(body, target.address(MANIFEST))
 
 
-def required_manifest(target: Target) -> Manifest:
+def required_manifest(target: ExportTarget) -> ExportManifest:
     """Return the manifest of an export. Raises: as `manifest_in`; InvalidError: there is none."""
     manifest = manifest_in(target)
     if manifest is None:
@@ -86,7 +86,7 @@ def required_manifest(target: Target) -> Manifest:
     return manifest
 
 
-def _decoded(body: bytes, path: str) -> Manifest:
+def _decoded(body: bytes, path: str) -> ExportManifest:
     try:
         value = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
@@ -99,7 +99,7 @@ def _decoded(body: bytes, path: str) -> Manifest:
         hint = "take it from a copy, or export the table again"
         raise CorruptError("the manifest was changed since it was written", path=path, hint=hint)
     try:
-        return msgspec.convert(value, Manifest)
+        return msgspec.convert(value, ExportManifest)
     except msgspec.ValidationError as error:
         raise _not_one(path, error) from None
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from lakebed.errors import CorruptError, InvalidError, TableExistsError, TableMissingError
 from lakebed.exports.exported_files import batches_of, check_file
-from lakebed.exports.manifest import Manifest, required_manifest
+from lakebed.exports.manifest import ExportManifest, required_manifest
 from lakebed.exports.row_sums import RowSum
-from lakebed.exports.target import Target
+from lakebed.exports.target import ExportTarget
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.names import JobId, RequestDigest, TransactionNumber, digest_of
 from lakebed.model.processing import Processing, checked_processing, processing_json
@@ -67,7 +67,7 @@ class RestoreTable:
     def run(
         self,
         name: str,
-        source: Target,
+        source: ExportTarget,
         *,
         verify: bool = False,
         on_progress: Callable[[str, int, int], None] = lambda _phase, _done, _total: None,
@@ -141,8 +141,8 @@ class RestoreTable:
     def _verify(
         self,
         table: OpenTable,
-        source: Target,
-        manifest: Manifest,
+        source: ExportTarget,
+        manifest: ExportManifest,
         on_progress: Callable[[str, int, int], None],
     ) -> None:
         """Compare the rows of files and table. Raises: CorruptError: they differ."""
@@ -170,7 +170,7 @@ class _ExportedRows:
     """Rows of an export, to ingest. schema: of the table that takes them."""
 
     def __init__(
-        self, source: Target, manifest: Manifest, schema: Schema, digest: RequestDigest
+        self, source: ExportTarget, manifest: ExportManifest, schema: Schema, digest: RequestDigest
     ) -> None:
         self._source = source
         self._manifest = manifest
@@ -182,12 +182,12 @@ class _ExportedRows:
         return conformed(_rows_of(self._source, self._manifest), self.schema)
 
 
-def _rows_of(source: Target, manifest: Manifest) -> Iterator[pa.RecordBatch]:
+def _rows_of(source: ExportTarget, manifest: ExportManifest) -> Iterator[pa.RecordBatch]:
     for file in manifest.files:
         yield from batches_of(source, file)
 
 
-def _definition(manifest: Manifest) -> Definition:
+def _definition(manifest: ExportManifest) -> Definition:
     """Return what the table is made of: of the schema just the columns that were exported.
 
     Raises:
@@ -241,7 +241,7 @@ def _essence(definition: Definition) -> tuple[Mapping[str, Any], Mapping[str, An
     return schema_json(schema), processing_json(checked_processing(done, schema), schema)
 
 
-def _check_files(source: Target, manifest: Manifest) -> None:
+def _check_files(source: ExportTarget, manifest: ExportManifest) -> None:
     """Compare all files with their checksums. Raises: CorruptError, for the first that differs."""
     with ThreadPoolExecutor(CHECKED_AT_ONCE, thread_name_prefix="lakebed-check") as threads:
         for _ in threads.map(lambda file: check_file(source, file), manifest.files):

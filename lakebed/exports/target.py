@@ -17,7 +17,7 @@ BODY_BYTES_MAX = 1 << 30
 """Of a manifest or a plan."""
 
 
-class Target(NamedTuple):
+class ExportTarget(NamedTuple):
     """A folder of a user's.
 
     location: as people write it.

@@ -15,7 +15,7 @@ from lakebed.exports.ahead import made_ahead
 from lakebed.exports.export_plan import ExportPlan
 from lakebed.exports.exported_files import FirstAndLast, checksum_text, read_through
 from lakebed.exports.manifest import ExportedFile
-from lakebed.exports.target import Target, note_path, rows_path
+from lakebed.exports.target import ExportTarget, note_path, rows_path
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.parquet_objects import put_bytes, put_parquet, row_groups_of
 from lakebed.query.run_query import RunQuery
@@ -38,7 +38,7 @@ class WriteSlice:
         *,
         query: RunQuery[pa.RecordBatch],
         table: OpenTable,
-        target: Target,
+        target: ExportTarget,
         plan: ExportPlan,
         selection: Selection,
     ) -> None:

@@ -17,7 +17,10 @@ ROW_GROUP_BYTES = 32 << 20
 
 
 class ParquetPut(NamedTuple):
-    """An object that was put. checksum: CRC-64/NVME of its bytes."""
+    """An object that was put.
+
+    checksum: CRC-64/NVME of its bytes.
+    """
 
     rows: int
     bytes: int

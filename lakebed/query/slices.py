@@ -23,7 +23,7 @@ SLICE_BYTES = 128 << 20
 LARGE_LEAF = 2
 """A leaf above so many slices is cut."""
 
-Leaf = tuple[FilePart, ...]
+LeafParts = tuple[FilePart, ...]
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Slice(msgspec.Struct, frozen=True):
     """
 
     number: int
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[LeafParts, ...]
     rows: int
     bytes: int
 
@@ -60,7 +60,7 @@ def slices_of(
         more than twice as much.
     """
     parts_of = Counter(part.file.name for leaf in plan.leaves for part in leaf)
-    held: list[Leaf] = []
+    held: list[LeafParts] = []
     held_bytes = number = 0
     for leaf in plan.leaves:
         size = sum(part.file.size // parts_of[part.file.name] for part in leaf)
@@ -79,14 +79,14 @@ def slices_of(
         yield _slice(number, held, held_bytes)
 
 
-def _slice(number: int, leaves: Sequence[Leaf], size: int) -> Slice:
+def _slice(number: int, leaves: Sequence[LeafParts], size: int) -> Slice:
     rows = sum(part.rows for leaf in leaves for part in leaf)
     return Slice(number, tuple(leaves), rows, size)
 
 
 def _cut(
-    leaf: Leaf, sample_of: Callable[[FilePart], Sample], pieces: int, row_keys: Sequence[Field]
-) -> list[Leaf]:
+    leaf: LeafParts, sample_of: Callable[[FilePart], Sample], pieces: int, row_keys: Sequence[Field]
+) -> list[LeafParts]:
     """Return ranges of a leaf that hold about as many rows each; fewer where keys do not allow
     it."""
     samples = [sample_of(part) for part in leaf]

@@ -10,22 +10,29 @@ from lakebed.statestore.open_table import OpenTable, start_of
 PIN_SECONDS = 86_400
 """After which a pin ends by itself: its reader may be dead."""
 PIN_RENEWED_SECONDS = 3_600.0
-"""A reader gives its pin a new end this often."""
+"""A reader gives its pin a new end this often, and before half of the pin's time is over."""
 
 
 class VersionPin:
-    """Keeps the version of the log entry that `put` writes first. id_: used by one reader only."""
+    """Keeps the version of the log entry that `put` writes first.
 
-    def __init__(self, table: OpenTable, id_: str, clock: Clock) -> None:
+    id_: used by one reader only.
+    seconds: of log time, after which it ends by itself; 1 or more.
+    """
+
+    def __init__(
+        self, table: OpenTable, id_: str, clock: Clock, *, seconds: int = PIN_SECONDS
+    ) -> None:
         self._table = table
         self._id = id_
         self._clock = clock
+        self._seconds = seconds
         self._put_at = clock.monotonic()
 
     def put(self) -> None:
         """Commit the pin; again: give it a new end. Raises: as `TableHead.commit`."""
         head = self._table.head
-        until = Micros(head.log_time() + PIN_SECONDS * MICROS_PER_SECOND)
+        until = Micros(head.log_time() + self._seconds * MICROS_PER_SECOND)
         with head.reading() as state:
             state.require_table()
             start = start_of(state)
@@ -34,7 +41,8 @@ class VersionPin:
 
     def renew(self) -> None:
         """Give it a new end, when it is time. Raises: as `TableHead.commit`."""
-        if self._clock.monotonic() >= self._put_at + PIN_RENEWED_SECONDS:
+        after = min(PIN_RENEWED_SECONDS, self._seconds / 2)
+        if self._clock.monotonic() >= self._put_at + after:
             self.put()
 
     def drop(self) -> None:

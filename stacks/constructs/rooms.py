@@ -75,6 +75,7 @@ WORK_ROOMS = (
     *EVERYWHERE,
     "lakebed/backends/web",
     "lakebed/compaction",
+    "lakebed/deletes",
     "lakebed/ingest",
     "lakebed/inspection",
     "lakebed/processing",

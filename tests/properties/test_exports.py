@@ -16,8 +16,9 @@ from lakebed.bootstrap.local import open_local
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import ExportTable
 from lakebed.exports.row_sums import RowSum
-from lakebed.exports.target import Target
+from lakebed.exports.target import ExportTarget
 from lakebed.lake import Lake
+from lakebed.model.names import Micros
 from lakebed.table import Table
 from tests.properties import processings, tables
 from tests.properties.test_queries import IN_MEMORY, SETTINGS
@@ -30,7 +31,7 @@ def lake_at(now: int) -> Iterator[tuple[Lake, Path]]:
     """A lake, and a folder for exports."""
     with (
         tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder,
-        Lake(open_local(Path(folder, "lake"), clock=VirtualClock(now))) as lake,
+        Lake(open_local(Path(folder, "lake"), clock=VirtualClock(Micros(now)))) as lake,
     ):
         yield lake, Path(folder, "out")
 
@@ -43,11 +44,16 @@ def sum_of(rows: pa.Table) -> tuple[int, int]:
     return found.value
 
 
-def export(table: Table, folder: Path, data: st.DataObject, **asked: Any) -> None:  # noqa: ANN401 - any
+def export(
+    table: Table,
+    folder: Path,
+    data: st.DataObject,
+    **asked: Any,  # noqa: ANN401 - as ExportRequest has them
+) -> None:
     service = ExportTable(query=table._app.query, clock=table._app.clock)
     service.run(
         table._opened,
-        Target(PlainLocalObjects(folder, table._app.clock), str(folder)),
+        ExportTarget(PlainLocalObjects(folder, table._app.clock), str(folder)),
         ExportRequest(**asked),
         workers=data.draw(st.integers(1, 3)),
         slice_bytes=data.draw(st.sampled_from(SLICE_BYTES)),

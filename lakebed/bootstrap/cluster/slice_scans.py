@@ -18,15 +18,13 @@ from lakebed.bootstrap.cluster.processes import (
 )
 from lakebed.errors import InvalidError
 from lakebed.model.files import FilePart
-from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.run_query import QueryPlan
 from lakebed.query.scan_jobs import ScanJob, read_leaves, scan_job, where_text
 from lakebed.query.slices import slices_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
-from lakebed.statestore.log_entries.table_changes import PutPin
-from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.version_pin import VersionPin
 
 PIN_SECONDS = 3_600
 """When a frame is used for the last time is not known: its version is kept so long."""
@@ -102,7 +100,8 @@ def plan_scan(
         schema = opened.schema
         where_text(ask(schema), schema)  # what is refused, is refused before the pin
         if options.pin_seconds:
-            _pin(opened, options.pin_seconds)
+            id_ = f"scan-{opened.fresh_id()}"
+            VersionPin(opened, id_, app.clock, seconds=options.pin_seconds).put()
         plan = app.query.plan(opened, ask)
         job = msgspec.msgpack.encode(scan_job(opened.name, plan))
         return PlannedScan(
@@ -124,15 +123,6 @@ def table_columns(
         return _selected(schema, ask(schema))
     finally:
         app.close()
-
-
-def _pin(table: OpenTable, seconds: int) -> None:
-    """Keep what this version refers to, and what later ones do, until the pin ends (H24)."""
-    until = Micros(table.head.log_time() + seconds * MICROS_PER_SECOND)
-    with table.head.reading() as state:
-        state.require_table()
-        start = start_of(state)
-    table.head.commit(table.own(start, PutPin(f"scan-{table.fresh_id()}", until)))
 
 
 def _slices(app: App, plan: QueryPlan, bytes_max: int) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lakebed
-from lakebed.backends.faulty.crash_plan import Crash, CrashPlan
+from lakebed.backends.faulty.crash_plan import Crash, CrashPlan, Moment
 from lakebed.backends.faulty.faults import CALM, Faults
 from lakebed.backends.faulty.object_store import FaultyObjectStore
 from lakebed.backends.local.plain_objects import PlainLocalObjects
@@ -17,8 +17,9 @@ from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.local import open_local
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import Exported, ExportTable
-from lakebed.exports.target import PROGRESS, Target
+from lakebed.exports.target import PROGRESS, ExportTarget
 from lakebed.lake import Lake
+from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.table_state.state import Pin
 
 SCHEMA = lakebed.schema_of(
@@ -55,17 +56,19 @@ class ExportedLake:
             self.table.ingest(rows(first, 2))
         self.folder = folder / "out"
 
-    def target(self, crashes: CrashPlan | None = None, faults: Faults | None = None) -> Target:
+    def target(
+        self, crashes: CrashPlan | None = None, faults: Faults | None = None
+    ) -> ExportTarget:
         plain = PlainLocalObjects(self.folder, self.clock)
-        objects = plain
+        objects: ObjectStore = plain
         if crashes is not None or faults is not None:
             calm = Faults(self.lake._app.rng, CALM)
-            objects = FaultyObjectStore(plain, faults or calm, crashes)  # type: ignore[assignment]  # its faults
-        return Target(objects, str(self.folder), lambda: plain.tidy(PROGRESS))
+            objects = FaultyObjectStore(plain, faults or calm, crashes)
+        return ExportTarget(objects, str(self.folder), lambda: plain.tidy(PROGRESS))
 
     def export(
         self,
-        target: Target | None = None,
+        target: ExportTarget | None = None,
         *,
         table: lakebed.Table | None = None,
         workers: int = 1,
@@ -83,7 +86,12 @@ class ExportedLake:
             restart=restart,
         )
 
-    def killed(self, at: int, moment: Any = "before", **asked: Any) -> bool:  # noqa: ANN401 - any
+    def killed(
+        self,
+        at: int,
+        moment: Moment = "before",
+        **asked: Any,  # noqa: ANN401 - as ExportRequest has them
+    ) -> bool:
         """Export until the effect `at`, then be killed. Returns whether that came."""
         crashes = CrashPlan(at, moment)
         try:

@@ -2,7 +2,6 @@
 
 import json
 import random
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 import zstandard
 
 import lakebed
-from lakebed.backends.faulty.crash_plan import CrashPlan
+from lakebed.backends.faulty.crash_plan import CrashPlan, Moment
 from lakebed.backends.faulty.faults import HARSH, Faults
 from lakebed.errors import (
     ConflictError,
@@ -27,8 +26,6 @@ from lakebed.errors import (
     VersionExpiredError,
 )
 from lakebed.exports import write_slice
-from lakebed.exports.export_plan import ExportRequest
-from lakebed.exports.export_table import Exported, ExportTable
 from lakebed.exports.target import MANIFEST, PLAN
 from tests.unit.exports.exported_lake import (
     ROWS,
@@ -162,7 +159,7 @@ def test_the_effects_are_counted(made: ExportedLake) -> None:
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at", range(1, EFFECTS + 1))
 def test_killed_at_any_effect_the_next_run_goes_on(
-    made: ExportedLake, at: int, moment: str
+    made: ExportedLake, at: int, moment: Moment
 ) -> None:
     wanted = made.table.to_arrow()
     assert made.killed(at, moment)
@@ -203,33 +200,6 @@ def test_stores_that_lose_delay_and_double_requests(made: ExportedLake, seed: in
     assert faults.reused_paths <= {PLAN}  # the first that lands counts
 
 
-def test_two_processes_may_do_one_export_at_once(made: ExportedLake) -> None:
-    found: list[Exported] = []
-    wanted = made.table.to_arrow()
-    threads = [
-        threading.Thread(target=lambda: found.append(made.export(workers=2))) for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({one.number for one in found}) == 1
-    assert len(found) == 3
-    assert made.read().equals(wanted)
-    assert made.pins() == []
-
-
-def test_the_version_stays_until_the_export_is_done(made: ExportedLake) -> None:
-    wanted = made.table.to_arrow()
-    assert made.killed(3)
-    made.table.compact()
-    made.clock.advance(DAY / 2)
-    assert made.lake.run().files_collected == 0
-    made.export()
-    assert made.read().equals(wanted)
-    assert made.lake.run().files_collected > 0
-
-
 def test_an_export_that_was_left_alone_for_days_begins_anew(made: ExportedLake) -> None:
     assert made.killed(3)
     made.table.ingest(rows(0, 5))
@@ -243,30 +213,6 @@ def test_an_export_that_was_left_alone_for_days_begins_anew(made: ExportedLake) 
     made.export(restart=True)
     assert made.read().equals(made.table.to_arrow())
     assert made.pins() == []
-
-
-def test_a_pin_is_renewed_while_slices_are_written(
-    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    untils: list[int] = []
-    look_at = made.table._opened
-
-    def wait_half_a_day(rows_done: int, _total: int) -> None:
-        made.clock.advance(DAY / 2)
-        with look_at.head.reading() as state:
-            untils.extend(pin.until - state.head().at for pin in state.pins())
-
-    service = ExportTable(query=made.lake._app.query, clock=made.clock)
-    service.run(
-        look_at,
-        made.target(),
-        ExportRequest(),
-        workers=1,
-        slice_bytes=SLICE_BYTES,
-        on_progress=wait_half_a_day,
-    )
-    assert len(untils) == 4
-    assert min(untils) > 0
 
 
 def test_a_field_that_is_renamed_meanwhile_has_its_old_name(made: ExportedLake) -> None:
@@ -336,14 +282,15 @@ def test_what_can_never_work_is_refused_before_anything_is_written(
     for target in (file, tmp_path / "lake" / "x", tmp_path / "lake", "ftp://x/y", "s3:/x/y"):
         with pytest.raises(InvalidError):
             table.export(target)
-    for asked in (
+    refused: list[dict[str, Any]] = [
         {"columns": ["nope"]},
         {"columns": []},
         {"where": pc.field("n") > 3},
         {"where": lakebed.field("nope") > 3},
         {"ranges": {"n": (1, 2)}},
         {"workers": 0},
-    ):
+    ]
+    for asked in refused:
         with pytest.raises(InvalidError):
             table.export(made.folder, **asked)
     assert not made.folder.exists()

@@ -18,7 +18,7 @@ from lakebed.errors import (
     UnavailableError,
 )
 from lakebed.exports.target import MANIFEST
-from lakebed.ingest import ingest_rows
+from lakebed.ingest import stage_rows
 from lakebed.model.names import digest_of
 from tests.unit.exports.exported_lake import ExportedLake, exported_lake, rows
 
@@ -38,8 +38,8 @@ def made(tmp_path: Path) -> Iterator[ExportedLake]:
         yield one
 
 
-def restored(made: ExportedLake, name: str = "r", **how: Any) -> lakebed.Table:  # noqa: ANN401 - any
-    made.lake.restore_table(name, made.folder, **how)
+def restored(made: ExportedLake, name: str = "r", *, verify: bool = False) -> lakebed.Table:
+    made.lake.restore_table(name, made.folder, verify=verify)
     return made.lake.table(name)
 
 
@@ -125,7 +125,7 @@ def test_a_restore_that_was_killed_is_completed(
         def fail(*_: object, **__: object) -> None:
             raise UnavailableError("killed")
 
-        broken.setattr(ingest_rows.StageRows, "run", fail)
+        broken.setattr(stage_rows.StageRows, "run", fail)
         with pytest.raises(UnavailableError):
             made.lake.restore_table("r", made.folder)
     assert made.lake.table("r").count() == 0
@@ -191,11 +191,12 @@ def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(json.dumps(value))
 
 
-def signed(value: dict[str, Any]) -> None:
-    """Sign a manifest as one who knows how."""
+def signed(value: dict[str, Any]) -> dict[str, Any]:
+    """Sign a manifest as one who knows how, and return it."""
     value.pop("digest")
     body = msgspec.json.encode(value, order="deterministic")
     value["digest"] = digest_of(body).hex()
+    return value
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from lakebed.cli.main import main
 from lakebed.errors import CorruptError, InvalidError
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import ExportTable
-from lakebed.exports.target import MANIFEST, Target
-from tests.e2e.killed_at_effect import export
+from lakebed.exports.target import MANIFEST, ExportTarget
+from tests.e2e.exports.killed_at_effect import export
 from tests.servers.fixtures import ministack  # noqa: F401 - they are fixtures
 from tests.servers.s3 import BUCKET, S3Server
 
@@ -60,7 +60,7 @@ def lake(tmp_path: Path) -> Iterator[lakebed.Lake]:
 
 def killed_at(effect: int, action: str, lake: Path, folder: Path) -> bool:
     """Run a process that is killed before an effect. Returns whether it came so far."""
-    command = [sys.executable, "-m", "tests.e2e.killed_at_effect"]
+    command = [sys.executable, "-m", "tests.e2e.exports.killed_at_effect"]
     given = [str(effect), action, str(lake), str(folder)]
     ended = subprocess.run([*command, *given], capture_output=True, text=True, check=False)
     assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
@@ -179,7 +179,7 @@ def test_killed_at_any_effect_in_s3_the_next_run_goes_on(
         faults = Faults(system_random(), CALM)
         objects = FaultyObjectStore(objects_at(place), faults, crashes)
         with suppress(Crash):
-            service.run(lake["t"]._opened, Target(objects, place), ExportRequest(), workers=1)
+            service.run(lake["t"]._opened, ExportTarget(objects, place), ExportRequest(), workers=1)
         assert lake["t"].export(place).rows == PAGES
         name = f"r{effect}"
         lake.restore_table(name, place)

@@ -1,5 +1,8 @@
-"""A process that is killed before its n-th effect: python -m tests.e2e.killed_at_effect N ACTION
-LAKE FOLDER. ACTION: `export` the table `t` of the lake into the folder, or `restore` it from there.
+"""A process that is killed before its n-th effect:
+
+    python -m tests.e2e.exports.killed_at_effect N ACTION LAKE FOLDER
+
+ACTION: `export` the table `t` of the lake into the folder, or `restore` it from there.
 
 Effects are what other processes can see: entries of a log, objects, names of tables, deletions. It
 says how many there were when it comes to its end.
@@ -19,7 +22,7 @@ from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLog
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import ExportTable
-from lakebed.exports.target import PROGRESS, Target
+from lakebed.exports.target import PROGRESS, ExportTarget
 
 SLICE_BYTES = 3_000
 """So that each leaf is a slice."""
@@ -54,7 +57,7 @@ def export(lake: lakebed.Lake, folder: Path) -> None:
     objects = PlainLocalObjects(folder, app.clock)
     ExportTable(query=app.query, clock=app.clock).run(
         lake.table("t")._opened,
-        Target(objects, str(folder), lambda: objects.tidy(PROGRESS)),
+        ExportTarget(objects, str(folder), lambda: objects.tidy(PROGRESS)),
         ExportRequest(),
         workers=2,
         slice_bytes=SLICE_BYTES,

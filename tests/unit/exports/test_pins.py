@@ -1,0 +1,104 @@
+"""The version of an export stays while it is needed; several processes may do one export."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakebed.exports.export_plan import ExportRequest
+from lakebed.exports.export_table import Exported, ExportTable
+from lakebed.exports.target import MANIFEST
+from tests.unit.exports.exported_lake import SLICE_BYTES, ExportedLake, exported_lake
+
+DAY = 86_400
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[ExportedLake]:
+    with exported_lake(tmp_path) as one:
+        yield one
+
+
+def test_two_processes_may_do_one_export_at_once(made: ExportedLake) -> None:
+    found: list[Exported] = []
+    wanted = made.table.to_arrow()
+    threads = [
+        threading.Thread(target=lambda: found.append(made.export(workers=2))) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({one.number for one in found}) == 1
+    assert len(found) == 3
+    assert made.read().equals(wanted)
+    assert made.pins() == []
+
+
+def test_the_version_stays_until_the_export_is_done(made: ExportedLake) -> None:
+    wanted = made.table.to_arrow()
+    assert made.killed(3)
+    made.table.compact()
+    made.clock.advance(DAY / 2)
+    assert made.lake.run().files_collected == 0
+    made.export()
+    assert made.read().equals(wanted)
+    assert made.lake.run().files_collected > 0
+
+
+def test_an_export_that_goes_on_pins_its_version_for_another_day(made: ExportedLake) -> None:
+    assert made.killed(3)
+    (before,) = made.pins()
+    made.clock.advance(DAY / 2)
+    assert made.killed(1)  # of its next effects
+    (after,) = made.pins()
+    assert (after.id, after.number) == (before.id, before.number)
+    assert after.until - before.until >= DAY / 2 * 10**6
+
+
+def test_a_pin_is_renewed_while_slices_are_written(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untils: list[int] = []
+    look_at = made.table._opened
+
+    def wait_half_a_day(rows_done: int, _total: int) -> None:
+        made.clock.advance(DAY / 2)
+        with look_at.head.reading() as state:
+            untils.extend(pin.until - state.head().at for pin in state.pins())
+
+    service = ExportTable(query=made.lake._app.query, clock=made.clock)
+    service.run(
+        look_at,
+        made.target(),
+        ExportRequest(),
+        workers=1,
+        slice_bytes=SLICE_BYTES,
+        on_progress=wait_half_a_day,
+    )
+    assert len(untils) == 4
+    assert min(untils) > 0
+
+
+def test_a_process_that_another_one_overtakes_ends_with_its_result(made: ExportedLake) -> None:
+    wanted = made.table.to_arrow()
+    faster: list[Exported] = []
+
+    def overtake(_done: int, _total: int) -> None:
+        if not faster:
+            faster.append(made.export())  # it removes folders that this one knows
+
+    service = ExportTable(query=made.lake._app.query, clock=made.clock)
+    done = service.run(
+        made.table._opened,
+        made.target(),
+        ExportRequest(),
+        workers=1,
+        slice_bytes=SLICE_BYTES,
+        on_progress=overtake,
+    )
+    assert (done.number, done.repeated) == (faster[0].number, True)
+    assert made.read().equals(wanted)
+    assert set(made.names()) == {*(file.name for file in made.files()), MANIFEST}
+    assert made.pins() == []
