@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.model.names import MICROS_PER_SECOND, Micros
-from lakebed.model.processing import AgeOff, Processing, ProcessingPass
+from lakebed.model.names import Micros
+from lakebed.model.predicates.language import Compare
+from lakebed.model.processing import Processing, ProcessingPass
 from lakebed.model.schema import Schema, schema_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
@@ -60,15 +61,14 @@ class Shape:
 
     @property
     def processing(self) -> ProcessingPass | None:
-        """What a merge does with rows. A table would refuse this age-off, of a time that is
-        merged: results would depend on what was compacted when."""
+        """What a merge does with rows: it leaves old ones out, then folds, as the peer does. A
+        table would refuse this filter, of a value that is merged: results would depend on what was
+        compacted when."""
         if self.folds is None or self.since is None:
             return None
         column, least = self.since
-        age_off = AgeOff(column, seconds=1, unit="s")
-        now = Micros((least + 1) * MICROS_PER_SECOND)
-        processing = Processing(age_off=age_off, aggregate=self.folds)
-        return ProcessingPass(processing, now, "compaction")
+        processing = Processing(filter=Compare(column, ">=", least), aggregate=self.folds)
+        return ProcessingPass(processing, Micros(0), "compaction")
 
     def for_peers(self) -> str:
         """Return, as JSON, what a peer's process needs to know: it imports nothing of ours."""

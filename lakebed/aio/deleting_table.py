@@ -25,7 +25,7 @@ class DeletingTable(FollowedTable):
         *,
         keys: Sequence[object] | None = None,
         ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None,
-        where: Predicate | pc.Expression | None = None,
+        where: Predicate | pc.Expression | str | None = None,
         all: bool = False,
         job: str | None = None,
     ) -> Deleted:
