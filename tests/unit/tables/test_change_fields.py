@@ -35,7 +35,10 @@ def take(table: lakebed.Table, *rows: dict[str, Any]) -> None:
     table.ingest(pa.Table.from_pylist(list(rows), schema=table.arrow_schema))
 
 
-def found(table: lakebed.Table, **asked: object) -> list[dict[str, Any]]:
+def found(
+    table: lakebed.Table,
+    **asked: Any,  # noqa: ANN401 - of several kinds
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.query(**asked).read_all().to_pylist()
     return rows
 
@@ -120,7 +123,7 @@ def test_a_query_with_an_old_name_is_told_the_new_one(trips: lakebed.Table) -> N
     trips.change_fields(rename={"fare": "price", "id": "key"})
     for asked in ({"columns": ["fare"]}, {"ranges": {"id": ("a", "b")}}):
         with pytest.raises(InvalidError) as raised:
-            trips.query(**asked)  # type: ignore[arg-type]  # of several kinds
+            trips.query(**asked)
         assert "it was renamed to" in str(raised.value.hint)
     assert [row["key"] for row in found(trips, ranges={"key": ("b", None)})] == ["b"]
 
