@@ -149,7 +149,7 @@ def test_damage_names_the_table_and_what_finds_it(lake: lakebed.Lake) -> None:
     [
         ({"columns": ["x"]}, "x"),
         ({"ranges": {"v": (1, 2)}}, "v"),
-        ({"where": pc.field("v") > 4}, "cannot be sent"),
+        ({"where": (pc.field("v") + 1) > 4}, "cannot be sent"),
         ({"where": lakebed.field("v") > "text"}, "v"),
     ],
 )

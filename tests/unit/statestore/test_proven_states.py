@@ -20,6 +20,7 @@ from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.feed_changes import Count, Define, RecordGap, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import PutPin
+from lakebed.statestore.log_entries.version_changes import BeginFollowing, PutTag, RaiseHorizon
 from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state import sums
@@ -81,7 +82,7 @@ class Cached:
         story.when_replaced("one", "L", "a", "b", f=3)
         story.when_claimed("two", "R", "d", "e")
         filled = (
-            PutPin("p", Micros(9**15)),
+            PutPin("p", Micros(1 << 60)),
             Define(FEED, 1),
             Count(FEED, 1, "0", Tally(read=2, filtered=1, stored=1), 1),
             AddFiles(story.new_files("L", w=1)),
@@ -94,7 +95,7 @@ class Cached:
             RecordGap(FEED, 1, "0", b"1", b"2", "gone"),
             RaiseHorizon(TransactionNumber(0)),
             PutTag("first"),
-            BeginFollowing("mirror", None, Micros(9**15)),
+            BeginFollowing("mirror", None, Micros(1 << 60)),
         )
         position = next_position(f"{FEED}/0", None, 2, owner=2)
         story.head.commit(story.transaction(*filled, positions=[position]))
