@@ -47,7 +47,7 @@ MARGIN_SECONDS = 0.05
 FAILURES_KEPT = 1_000
 
 
-class Call(msgspec.Struct, frozen=True, order=True):
+class DueCall(msgspec.Struct, frozen=True, order=True):
     """A call that is due at a time.
 
     order: among those of one time.
@@ -88,12 +88,12 @@ class LocalCloud:
         """The latest, oldest first."""
         self._lock = threading.RLock()
         self._orders = count()
-        self._due: list[Call] = []
+        self._due: list[DueCall] = []
         self._fires: list[tuple[float, str]] = []
         self._next: dict[str, Next] = {}
         self._scheduled: dict[str, int] = {}
         self._at_once = calls_at_once
-        self._pending: set[Future[Call | None]] = set()
+        self._pending: set[Future[DueCall | None]] = set()
         self._published = 0.0
         with ExitStack() as undo:
             self._emulator = Emulator(folder, clock=clock, secured=secured, kept=kept)
@@ -331,10 +331,10 @@ class LocalCloud:
         self._scheduled[rule.name] = scheduled
         for arn, given in rule.inputs.items():
             event = msgspec.json.decode(given) if given else _scheduled_event(rule, scheduled)
-            call = Call(at, next(self._orders), name_in(arn), event)
+            call = DueCall(at, next(self._orders), name_in(arn), event)
             self._pending.add(self._pool.submit(self._call, call))
 
-    def _call(self, call: Call) -> Call | None:
+    def _call(self, call: DueCall) -> DueCall | None:
         """Call a function. Returns the next try, if it failed."""
         outcome = self.invoke(call.function, call.event)
         if outcome.error is None:
@@ -344,7 +344,7 @@ class LocalCloud:
         if call.tries > retries:
             return None
         at = self.clock.seconds() + RETRY_SECONDS * call.tries
-        return Call(at, next(self._orders), call.function, call.event, call.tries + 1)
+        return DueCall(at, next(self._orders), call.function, call.event, call.tries + 1)
 
     def _receive(self) -> bool:
         """Hand received messages to functions, as many as may run. Returns whether there were."""

@@ -3,7 +3,7 @@ them, leaf after leaf.
 
 Each leaf is a job like a compaction: its files are claimed, then replaced (H18, H21). Files that a
 job holds already are rewritten as that job: the first to commit wins (H19), and who comes second
-looks again. So a delete waits for nobody, and what a killed one has claimed is free for the next.
+looks again. So a delete waits for no job, and what a killed one has claimed is free for the next.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WAIT_SECONDS, WAIT_SECONDS_MAX = 0.1, 5.0
 """Before the second try, and then at the most."""
 
 
-class _Leaf(msgspec.Struct, frozen=True):
+class _AskedLeaf(msgspec.Struct, frozen=True):
     """A leaf in one state.
 
     own: the range of its keys.
@@ -142,7 +142,7 @@ class RewriteLeaves(Generic[BatchT]):
             else:
                 return
 
-    def _leaves(self, table: OpenTable, region: KeyRange, ask: AskDelete) -> list[_Leaf]:
+    def _leaves(self, table: OpenTable, region: KeyRange, ask: AskDelete) -> list[_AskedLeaf]:
         with table.head.reading() as state:
             state.require_table()
             schema = state.schema()
@@ -154,7 +154,7 @@ class RewriteLeaves(Generic[BatchT]):
                 references = state.references(leaf)
                 met = (r for r, _ in references if asked.may_be_in(r.bounds.as_range().meets(own)))
                 found.append(
-                    _Leaf(
+                    _AskedLeaf(
                         id=leaf,
                         own=own,
                         start=start_of(state),
@@ -171,7 +171,7 @@ class RewriteLeaves(Generic[BatchT]):
             return found
 
     def _rewrite(
-        self, table: OpenTable, leaf: _Leaf, ask: AskDelete
+        self, table: OpenTable, leaf: _AskedLeaf, ask: AskDelete
     ) -> Iterator[tuple[int, TransactionNumber]]:
         """Rewrite the files of a leaf that hold rows of a selection.
 
@@ -189,9 +189,9 @@ class RewriteLeaves(Generic[BatchT]):
             yield self._run_claimed(table, leaf, free[at : at + leaf.job_files_max], ask)
 
     def _rewrite_whole(
-        self, table: OpenTable, leaf: _Leaf, ask: AskDelete
+        self, table: OpenTable, leaf: _AskedLeaf, ask: AskDelete
     ) -> Iterator[tuple[int, TransactionNumber]]:
-        """Rewrite a leaf whose rows fold: only all files together say what a row is (H42)."""
+        """Rewrite a leaf whose rows fold: only all files together say what a row is (H41)."""
         if not self._holds_some(leaf, leaf.met):
             return
         jobs = set(leaf.jobs.values())
@@ -206,7 +206,7 @@ class RewriteLeaves(Generic[BatchT]):
                 self._run_job.run(table, job)
             raise ConflictError("jobs held parts of a leaf", partition=leaf.id)
 
-    def _holds_some(self, leaf: _Leaf, parts: Sequence[FilePart]) -> bool:
+    def _holds_some(self, leaf: _AskedLeaf, parts: Sequence[FilePart]) -> bool:
         """Whether queries would give some row of these files."""
         column = leaf.schema.row_keys[0].name
         condition = Selection(leaf.selection.boxes, (column,), leaf.selection.where)
@@ -214,7 +214,7 @@ class RewriteLeaves(Generic[BatchT]):
         return any(map(self._files.rows, batches))
 
     def _run_claimed(
-        self, table: OpenTable, leaf: _Leaf, names: Sequence[FileName], ask: AskDelete
+        self, table: OpenTable, leaf: _AskedLeaf, names: Sequence[FileName], ask: AskDelete
     ) -> tuple[int, TransactionNumber]:
         """Claim files, and rewrite them."""
         job = JobId(f"delete-{table.fresh_id()}")

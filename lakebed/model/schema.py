@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from lakebed.errors import InvalidError, NewerFormatError, did_you_mean
-from lakebed.model.field_changes import SchemaVersion, fate_of
+from lakebed.model.changes.field_changes import SchemaVersion, fate_of
 from lakebed.model.types import (
     KEY_TYPES,
     Primitive,

@@ -8,6 +8,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 
 from lakebed.errors import InvalidError, LogTruncatedError, ObjectMissingError
+from lakebed.model.changes.schema_changes import changed
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -19,7 +20,6 @@ from lakebed.model.names import (
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import Schema, schema_from_json
-from lakebed.model.schema_changes import changed
 from lakebed.ports.sorted_files import SortedFiles
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.query.past_versions import PastVersions

@@ -25,7 +25,7 @@ class TableFile(msgspec.Struct, frozen=True, kw_only=True):
     max: the same; all keys lie below.
     rows: in the range; about, unless `exact`.
     bytes: of the file; of one that leaves share, as large a part as that of its rows.
-    whole: whether the range holds all rows of the file: then nobody needs to look at it.
+    whole: whether the range holds all rows of the file: then its keys need no look.
     """
 
     path: str

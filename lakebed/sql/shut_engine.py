@@ -23,7 +23,7 @@ SPILL_FRACTION = 2
 
 def new_engine(spill: Path, *, memory_bytes: int | None = None) -> duckdb.DuckDBPyConnection:
     """Return a connection to a new engine without tables, whose settings can still be changed.
-    Whoever is done with it closes it.
+    The caller closes it.
 
     spill: a folder on local disk for what does not fit in memory.
     memory_bytes: what it may hold; None: half of the machine's.

@@ -9,10 +9,10 @@ import msgspec
 
 from lakebed.config.settings import check_compaction, table_settings
 from lakebed.errors import GenerationError, InvalidError, LogTruncatedError
+from lakebed.model.changes.schema_changes import planned
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.processing import Processing, checked_processing, processing_json
 from lakebed.model.schema import Schema
-from lakebed.model.schema_changes import planned
 from lakebed.observe import events
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry

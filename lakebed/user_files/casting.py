@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 import pyarrow as pa
 
 from lakebed.errors import InvalidError, did_you_mean
-from lakebed.model.field_changes import fate_of
+from lakebed.model.changes.field_changes import fate_of
 from lakebed.model.schema import Field, Schema
 from lakebed.sorted_files.format.arrow_schema import arrow_schema, hint_for
 from lakebed.sorted_files.format.fitting_types import fits

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from lakebed.errors import InvalidError, UnreadableInputError
-from lakebed.model.field_changes import former_names
+from lakebed.model.changes.field_changes import former_names
 from lakebed.model.schema import Schema
 from lakebed.user_files.casting import OR_DROP
 from lakebed.user_files.csv_and_parquet import NO_OFFSET, opened, problem_of, readable

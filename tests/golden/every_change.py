@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lakebed.model.changes.field_changes import FieldChange
 from lakebed.model.feeds.positions import Position, encode_position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
-from lakebed.model.field_changes import FieldChange
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import (
     CommitId,

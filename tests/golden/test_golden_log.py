@@ -8,10 +8,10 @@ from typing import get_args
 import msgspec
 import pytest
 
+from lakebed.model.changes.field_changes import FieldChange
 from lakebed.model.feeds.positions import Position, encode_position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import SplitTime
-from lakebed.model.field_changes import FieldChange
 from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.model.processing import processing_json
 from lakebed.statestore.log_entries.codec import Entry, decode_entry, encode_entry

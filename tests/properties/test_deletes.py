@@ -1,4 +1,4 @@
-"""Rows that are deleted are those that a plain filter takes, whatever else goes on (H41, H42)."""
+"""Rows that are deleted are those that a plain filter takes, whatever else goes on (H40, H41)."""
 
 from __future__ import annotations
 

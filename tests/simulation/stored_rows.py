@@ -21,7 +21,12 @@ from tests.simulation.rows import Row, rows_asked
 class StoredRows:
     """Reads the objects of a table. files: of the true store. schema: that users send rows by."""
 
-    def __init__(self, table: TableId, files: Any, schema: Schema) -> None:  # noqa: ANN401 - of either kind
+    def __init__(
+        self,
+        table: TableId,
+        files: Any,  # noqa: ANN401 - of either kind
+        schema: Schema,
+    ) -> None:
         self._table = table
         self._files = files
         self._schema = schema

@@ -59,6 +59,7 @@ KEPT = {
     "tombstone": "the last entry of a dropped table's log",
     "ttl": "botocore's own name",
     "udf": "Spark's",
+    "upsert": "what users call an ingest whose rows replace older ones: `Table.upsert`",
     "worker": "a process of the local cloud that runs a function; a loop over jobs",
 }
 """Words of the last column that name something else, and what."""

@@ -38,16 +38,12 @@ if TYPE_CHECKING:
 OBJECTS, UNFINISHED = "objects", "unfinished"
 PAGE_KEYS = 1_000
 """What S3 lists, and deletes, at the most with one request."""
-
 REQUESTS_AT_ONCE = 10
 """How many ranges one call of obstore reads at the same time; more are read by more calls."""
-
 COALESCE_BYTES = 32 << 10
 """Ranges nearer than this are read as one: 0.4 ms at 90 MB/s, against a request's 15 ms."""
-
 READERS, FACTS_MAX = 32, 1_024
 """Threads, made when needed: so many files' ranges, or tens of ranges of one, come at once."""
-
 STREAM_BYTES = 4 << 20
 _CRC64 = anycrc.Model("CRC64-NVME")
 

@@ -1,4 +1,4 @@
-"""Sorted rows without those that somebody wants gone."""
+"""Sorted rows without those that are to be deleted."""
 
 from __future__ import annotations
 

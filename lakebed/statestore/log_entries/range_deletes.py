@@ -38,8 +38,8 @@ class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ran
     """All rows go that are there and have keys in one of the ranges. Rows of commits that come
     later stay, whatever their base.
 
-    A leaf that holds others, too, is cut at the ends, as a split does it (H41). A claim ends that
-    holds a file of the ranges: the output of its job would bring rows back (H40).
+    A leaf that holds others, too, is cut at the ends, as a split does it (H40). A claim ends that
+    holds a file of the ranges: the output of its job would bring rows back (H39).
 
     ranges: least and end of each, encodings of leading row keys; b"": from the least key; None: to
         the greatest. Ascending, none meets another.

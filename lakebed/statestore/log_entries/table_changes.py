@@ -16,7 +16,9 @@ import msgspec
 
 from lakebed.config.settings import table_settings
 from lakebed.errors import ConflictError, InvalidError, TableExistsError
-from lakebed.model.field_changes import FieldChange
+from lakebed.model.changes.field_changes import FieldChange
+from lakebed.model.changes.processing_changes import check_processing_change, gone_before
+from lakebed.model.changes.schema_changes import changed
 from lakebed.model.keys import prefix_values
 from lakebed.model.names import FileName, Micros, PartitionId
 from lakebed.model.partitions import ROOT, Partition, check_reached, grown, splits
@@ -27,10 +29,8 @@ from lakebed.model.processing import (
     processing_from_json,
     processing_json,
 )
-from lakebed.model.processing_changes import check_processing_change, gone_before
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema, schema_from_json, schema_json
-from lakebed.model.schema_changes import changed
 from lakebed.statestore.table_state.placing import own_key_range, split_references
 from lakebed.statestore.table_state.state import Moment, TableState
 from lakebed.statestore.table_state.state_json import PROCESSING

@@ -42,7 +42,7 @@ def collects_with_an_old_state(monkeypatch: pytest.MonkeyPatch) -> None:
     kept_versions = collect_module.kept_versions
     known: list[tuple[int, KeptVersions]] = []
 
-    def as_last_known(state: TableState, **given: Any) -> KeptVersions:  # noqa: ANN401 - any
+    def as_last_known(state: TableState, **given: Any) -> KeptVersions:  # noqa: ANN401 - as given
         newest = kept_versions(state, **given)
         if given:
             return newest
@@ -94,7 +94,7 @@ def drops_snapshots_of_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes them, and drops them with the others that are older than the log."""
     truncate = write_snapshot_module.Snapshots.truncate
 
-    def all_of_them(self: Any, log: Any, below: Any, **_: object) -> Any:  # noqa: ANN401 - any
+    def all_of_them(self: Any, log: Any, below: Any, **_: object) -> Any:  # noqa: ANN401 - as given
         return truncate(self, log, below)
 
     monkeypatch.setattr(write_snapshot_module.Snapshots, "truncate", all_of_them)

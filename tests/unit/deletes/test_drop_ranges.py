@@ -48,7 +48,7 @@ ALL = [(city, day) for city in "aemx" for day in range(10)]
 def test_just_the_rows_asked_for_go_by_one_entry(
     table: lakebed.Table,
     asked: dict[str, Any],
-    gone: Any,  # noqa: ANN401 - any
+    gone: Any,  # noqa: ANN401 - as given
 ) -> None:
     before = table.state().number
     done = table.delete(**asked)
@@ -159,7 +159,7 @@ def test_rows_that_come_while_it_counts_are_counted_too(
 ) -> None:
     found, come = drop_ranges._found, iter(range(2))
 
-    def meanwhile(state: Any, opened: OpenTable, ranges: Any) -> Any:  # noqa: ANN401 - any
+    def meanwhile(state: Any, opened: OpenTable, ranges: Any) -> Any:  # noqa: ANN401 - as given
         seen = found(state, opened, ranges)
         for n in come:
             monkeypatch.setattr(drop_ranges, "_found", found)
@@ -171,7 +171,7 @@ def test_rows_that_come_while_it_counts_are_counted_too(
     monkeypatch.setattr(drop_ranges, "_found", meanwhile)
     counted = drop_ranges.DropRanges._counted
 
-    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - any
+    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - as given
         if _later:
             table.ingest([{"city": "a", "day": 50 + _later.pop(), "n": 1, "note": None}])
         return counted(self, opened, seen)
@@ -188,7 +188,7 @@ def test_a_range_that_never_rests_is_deleted_and_counted_about(
     counted = drop_ranges.DropRanges._counted
     days = iter(range(50, 99))
 
-    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - any
+    def count(self: Any, opened: OpenTable, seen: Any) -> int:  # noqa: ANN401 - as given
         rows = counted(self, opened, seen)
         table.ingest([{"city": "a", "day": next(days), "n": 1, "note": None}])
         return rows

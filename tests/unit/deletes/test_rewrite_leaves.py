@@ -1,4 +1,4 @@
-"""Rows that are no whole ranges of keys go by rewriting the files that hold them (H42)."""
+"""Rows that are no whole ranges of keys go by rewriting the files that hold them (H41)."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def claim(table: lakebed.Table, leaf: int, count: int | None = None) -> JobId:
 def test_just_the_rows_asked_for_go_and_all_others_stay(
     table: lakebed.Table,
     asked: dict[str, Any],
-    gone: Any,  # noqa: ANN401 - any
+    gone: Any,  # noqa: ANN401 - as given
 ) -> None:
     before = table.count(**asked)
     done = table.delete(**asked)
@@ -96,7 +96,7 @@ def test_a_late_merge_of_what_was_rewritten_brings_nothing_back(
     app = table._app
     merge = app.files.merge_into_file
 
-    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - any
+    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as given
         written = merge(*given, **named)
         monkeypatch.undo()
         table.delete(where=lakebed.field("n") == 4)
@@ -184,7 +184,7 @@ def test_who_is_always_too_late_says_so_and_what_is_gone_stays_gone(
 ) -> None:
     leaves = RewriteLeaves._leaves
 
-    def overtaken(self: Any, opened: Any, region: Any, ask: Any) -> Any:  # noqa: ANN401 - any
+    def overtaken(self: Any, opened: Any, region: Any, ask: Any) -> Any:  # noqa: ANN401 - as given
         found = leaves(self, opened, region, ask)
         if found and found[0].own.min:  # the second leaf: another job takes what is free
             with opened.head.reading() as state:
@@ -209,7 +209,7 @@ def test_a_damaged_file_is_told_and_holds_no_claim(
 ) -> None:
     app = table._app
 
-    def broken(*_: object, **__: object) -> Any:  # noqa: ANN401 - any
+    def broken(*_: object, **__: object) -> Any:  # noqa: ANN401 - as given
         raise CorruptError("damaged")
 
     monkeypatch.setattr(app.files, "write", broken)
@@ -224,7 +224,7 @@ def test_rows_that_come_while_it_works_stay_and_all_before_go(
 ) -> None:
     write = table._app.files.write
 
-    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - any
+    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as given
         monkeypatch.undo()
         table.ingest([{"city": "a", "day": 99, "n": 4, "note": "meanwhile"}])
         return write(*given, **named)
@@ -240,7 +240,7 @@ def test_a_leaf_that_is_split_meanwhile_is_rewritten_all_the_same(
     table.change_settings(leaf_rows_max=8)
     write = table._app.files.write
 
-    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - any
+    def meanwhile(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as given
         monkeypatch.undo()
         assert table._app.split_leaves.run(table._opened)
         return write(*given, **named)

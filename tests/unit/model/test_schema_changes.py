@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from lakebed.errors import InvalidError, NewerFormatError
-from lakebed.model.field_changes import FieldChange
+from lakebed.model.changes.field_changes import FieldChange
+from lakebed.model.changes.schema_changes import PAST_KEPT, changed, planned
 from lakebed.model.names import Micros
 from lakebed.model.schema import Schema, schema_from_json, schema_json, schema_of
-from lakebed.model.schema_changes import PAST_KEPT, changed, planned
 from lakebed.model.types import VALUE_TYPES, type_of, widens
 from lakebed.sorted_files.format.arrow_schema import arrow_type
 from lakebed.user_files.casting import fits

@@ -13,9 +13,9 @@ from lakebed import (
     schema_of,
 )
 from lakebed.errors import InvalidError
-from lakebed.model.field_changes import FieldChange
+from lakebed.model.changes.field_changes import FieldChange
+from lakebed.model.changes.schema_changes import changed
 from lakebed.model.processing import check_schema_change, checked_processing, iterator_use
-from lakebed.model.schema_changes import changed
 
 SCHEMA = schema_of(
     row_keys={"id": "string"},

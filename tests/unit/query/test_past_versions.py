@@ -45,7 +45,7 @@ def table(lake: Lake) -> lakebed.Table:
 
 
 def found(table: lakebed.Table, as_of: object) -> list[str]:
-    read = table.query(columns=["id"], as_of=as_of).read_all()  # type: ignore[arg-type]  # any
+    read = table.query(columns=["id"], as_of=as_of).read_all()  # type: ignore[arg-type]  # any kind
     ids: list[str] = read["id"].to_pylist()
     return ids
 
@@ -205,7 +205,7 @@ def test_a_process_keeps_few_past_states(
 
     def counted(*given: object) -> object:
         made.append(given[-1])
-        return past_state(*given)  # type: ignore[arg-type]  # any
+        return past_state(*given)  # type: ignore[arg-type]  # any kind
 
     monkeypatch.setattr(past_versions, "past_state", counted)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A delete of a range of keys is one entry: exact, at once, and for good (H40, H41)."""
+"""A delete of a range of keys is one entry: exact, at once, and for good (H39, H40)."""
 
 from textwrap import dedent
 
@@ -25,7 +25,7 @@ def text(picture: str) -> str:
 def delete(story: TableStory, least: str, end: str | None, **more: object) -> DeleteRanges:
     """Return the delete of keys from one up to another; "" and None: the ends of all keys."""
     low, high = (point(least) if least else b""), (None if end is None else point(end))
-    return DeleteRanges(((low, high),), **more)  # type: ignore[arg-type] # plain
+    return DeleteRanges(((low, high),), **more)  # type: ignore[arg-type]  # plain integers
 
 
 def test_a_leaf_is_cut_at_both_ends_and_what_lies_between_is_garbage_or_shared() -> None:
@@ -175,7 +175,11 @@ def test_all_keys_go_without_a_cut_and_the_leaves_stay() -> None:
         DeleteRanges(((b"half", None),)),
         DeleteRanges(((b"", point("a") + point("b")),)),
         DeleteRanges(((b"", b""),)),
-        DeleteRanges(((b"", None),), b"", ((1, ((b"x" * 16, (1, -1)),)),)),  # type: ignore[arg-type] # plain
+        DeleteRanges(
+            ((b"", None),),
+            b"",
+            ((1, ((b"x" * 16, (1, -1)),)),),  # type: ignore[arg-type]  # plain integers
+        ),
     ],
 )
 def test_what_is_no_range_is_refused_and_changes_nothing(change: DeleteRanges) -> None:

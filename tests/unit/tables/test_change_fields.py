@@ -8,6 +8,7 @@ import pytest
 import lakebed
 from lakebed.errors import ConflictError, InvalidError
 from lakebed.ingest.sources import source_of
+from lakebed.model.changes.field_changes import FieldChange
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.log_entries.table_changes import ChangeSchema
 from lakebed.statestore.open_table import start_of
@@ -34,7 +35,10 @@ def take(table: lakebed.Table, *rows: dict[str, Any]) -> None:
     table.ingest(pa.Table.from_pylist(list(rows), schema=table.arrow_schema))
 
 
-def found(table: lakebed.Table, **asked: object) -> list[dict[str, Any]]:
+def found(
+    table: lakebed.Table,
+    **asked: Any,  # noqa: ANN401 - of several kinds
+) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.query(**asked).read_all().to_pylist()
     return rows
 
@@ -119,15 +123,15 @@ def test_a_query_with_an_old_name_is_told_the_new_one(trips: lakebed.Table) -> N
     trips.change_fields(rename={"fare": "price", "id": "key"})
     for asked in ({"columns": ["fare"]}, {"ranges": {"id": ("a", "b")}}):
         with pytest.raises(InvalidError) as raised:
-            trips.query(**asked)  # type: ignore[arg-type]  # of several kinds
+            trips.query(**asked)
         assert "it was renamed to" in str(raised.value.hint)
     assert [row["key"] for row in found(trips, ranges={"key": ("b", None)})] == ["b"]
 
 
 def test_of_two_changes_at_once_one_is_refused(trips: lakebed.Table) -> None:
     opened, version = trips._opened, trips.schema.version
-    change = ChangeSchema(version, (lakebed.model.field_changes.FieldChange("drop", 2, "n"),))
-    other = ChangeSchema(version, (lakebed.model.field_changes.FieldChange("drop", 3, "note"),))
+    change = ChangeSchema(version, (FieldChange("drop", 2, "n"),))
+    other = ChangeSchema(version, (FieldChange("drop", 3, "note"),))
     with opened.head.reading() as state:
         start = start_of(state)
     first, second = opened.head.commit_group([opened.own(start, c) for c in (change, other)])

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lakebed.errors import InvalidError, UnreadableInputError
+from lakebed.model.changes.schema_changes import changed, planned
 from lakebed.model.names import Micros
 from lakebed.model.schema import Schema, schema_from_json, schema_of
-from lakebed.model.schema_changes import changed, planned
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.user_files import json_lines as module
 from lakebed.user_files.casting import conform

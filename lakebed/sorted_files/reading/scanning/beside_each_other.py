@@ -128,7 +128,7 @@ class BesideEachOther:
         return has_more
 
     def _ended(self, turn: _Turn, done: Future[bool]) -> None:
-        """Note how a turn ended: whoever takes batches raises what it met."""
+        """Note how a turn ended. What it met is raised where batches are taken."""
         with self._changed:
             self._running -= 1
             problem = None if done.cancelled() else done.exception()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lakebed.errors import InvalidError
-from lakebed.model.field_changes import FieldChange, SchemaVersion, type_form, type_text
+from lakebed.model.changes.field_changes import FieldChange, SchemaVersion, type_form, type_text
 from lakebed.model.names import Micros
 from lakebed.model.schema import Field, Schema, field_of
 from lakebed.model.types import type_of, widens, wider_types
