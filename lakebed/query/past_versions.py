@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lakebed.errors import InvalidError, LogTruncatedError, did_you_mean
+from lakebed.errors import InvalidError, LogTruncatedError, UnavailableError, did_you_mean
 from lakebed.model.names import FileName, TableId, TransactionNumber
 from lakebed.model.versions import AsOf, AsOfTag, AsOfTime, Version, time_of, version_of
 from lakebed.ports.transaction_log import TransactionLogs
@@ -18,6 +18,7 @@ from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.kept_versions import is_kept, tag_of, tags_of
 from lakebed.statestore.table_state.state import TableState
 
+LOOKS_MAX = 3
 STATES_BYTES_MAX = 64 << 20
 """Of past states that a process keeps in memory: of tables of some 300,000 files together."""
 
@@ -113,16 +114,25 @@ class PastVersions:
         key = table.id, number
         state = self._states.get(key)
         if state is None:
-            try:
-                state = past_state(self._logs.open(table.id), self._snapshots(table.id), number)
-            except LogTruncatedError:
-                with table.head.reading() as newest:
-                    raise expired(newest, number) from None
-            self._states[key] = state
+            state = self._states[key] = self._past_state(table, number)
         self._states.move_to_end(key)
         while len(self._states) > 1 and sum(map(_size, self._states.values())) > self._bytes_max:
             self._states.popitem(last=False)[1].connection.close()
         return state
+
+    def _past_state(self, table: OpenTable, number: TransactionNumber) -> TableState:
+        """Make a state. The log may be emptied between a look at the snapshots and a look at the
+        log: then the snapshot of a version that is kept was put before, and is there now."""
+        log, snapshots = self._logs.open(table.id), self._snapshots(table.id)
+        for _ in range(LOOKS_MAX):
+            try:
+                return past_state(log, snapshots, number)
+            except LogTruncatedError:
+                with table.head.reading() as newest:
+                    if not is_kept(newest, number):
+                        raise expired(newest, number) from None
+        hint = f"try again; if it stays so, run `lakebed fsck {table.name}`"
+        raise UnavailableError("the state of a version is not found", number=number, hint=hint)
 
 
 def _size(state: TableState) -> int:
