@@ -130,6 +130,13 @@ class ExportTable:
                 raise
             _finish(table, target, plan, self._clock)
             return _exported(target, done, repeated=True)
+        return self._completed(asked, plan, files)
+
+    def _completed(
+        self, asked: _Asked, plan: ExportPlan, files: Sequence[ExportedFile]
+    ) -> Exported:
+        """Put the manifest, which makes an export of the files, and tell of it."""
+        table, target = asked.table, asked.target
         manifest = _manifest(plan, files)
         try:
             put_bytes(target.objects, MANIFEST, manifest_bytes(manifest))
