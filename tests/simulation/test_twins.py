@@ -11,6 +11,7 @@ import pytest
 
 from tests.simulation import violation
 from tests.simulation.twins import TWINS, Twin
+from tests.simulation.versions.version_twins import VERSION_TWINS
 from tests.simulation.violation import Violation
 from tests.simulation.world import World
 
@@ -51,4 +52,5 @@ def test_the_world_notices_the_twin(
 def test_every_checker_has_a_twin_that_it_catches() -> None:
     names = [name for name in vars(violation) if name.isupper() and not name.startswith("FED_")]
     checkers = {getattr(violation, name) for name in names}
-    assert checkers == {checker for twin in TWINS.values() for checker in twin.checkers}
+    twins = (*TWINS.values(), *VERSION_TWINS.values())
+    assert checkers == {checker for twin in twins for checker in twin.checkers}

@@ -313,7 +313,7 @@ def deletes_take_whole_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def deletes_look_at_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewrite_leaves._Leaf, "folds", False)
+    monkeypatch.setattr(rewrite_leaves._AskedLeaf, "folds", False)
 
 
 def names_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
