@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ from lakebed.query.follow_changes import CommittedChange, Following
 from lakebed.statestore import write_snapshot as write_snapshot_module
 from lakebed.statestore.log_entries import version_changes
 from lakebed.statestore.log_entries.version_changes import RaiseHorizon
+from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import KeptVersions
 from lakebed.statestore.table_state.state import Garbage, Moment, TableState
 from tests.simulation import violation as v
@@ -38,20 +41,23 @@ def pins_below_the_horizon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def collects_with_an_old_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raises the horizon, then spares what was kept when it last looked."""
-    kept_versions = collect_module.kept_versions
-    known: list[tuple[int, KeptVersions]] = []
+    """Raises the horizon, then spares what was kept when this process last collected."""
+    kept_versions, raise_horizon = collect_module.kept_versions, CollectGarbage._raise_horizon
+    known, last = threading.local(), WeakKeyDictionary[CollectGarbage, KeptVersions]()
 
-    def as_last_known(state: TableState, **given: Any) -> KeptVersions:  # noqa: ANN401 - as given
-        newest = kept_versions(state, **given)
+    def raised(self: CollectGarbage, table: OpenTable, now: Micros) -> None:
+        with table.head.reading() as state:
+            newest = kept_versions(state)
+        known.kept, last[self] = last.get(self, newest), newest
+        raise_horizon(self, table, now)
+
+    def as_known(state: TableState, **given: Any) -> KeptVersions:  # noqa: ANN401 - as given
         if given:
-            return newest
-        root = id(state)
-        found = next((kept for at, kept in known if at == root), newest)
-        known[:] = [(at, kept) for at, kept in known if at != root] + [(root, newest)]
-        return found
+            return kept_versions(state, **given)
+        return getattr(known, "kept", None) or kept_versions(state)
 
-    monkeypatch.setattr(collect_module, "kept_versions", as_last_known)
+    monkeypatch.setattr(CollectGarbage, "_raise_horizon", raised)
+    monkeypatch.setattr(collect_module, "kept_versions", as_known)
 
 
 def oldest_pin_keeps_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +138,7 @@ VERSION_TWINS: dict[str, VersionTwin] = {
     "collects without a horizon": _twin(collects_without_horizon, v.KEPT, v.FOLLOWED),
     "pin below the horizon": _twin(pins_below_the_horizon, v.KEPT),
     "collects with a state older than the horizon": _twin(
-        collects_with_an_old_state, v.KEPT, v.FOLLOWED
+        collects_with_an_old_state, v.KEPT, v.FOLLOWED, v.LEAKS
     ),
     "oldest pin keeps all": _twin(oldest_pin_keeps_all, v.LEAKS),
     "what went later is not needed": _twin(looks_at_the_end_alone, v.KEPT),
