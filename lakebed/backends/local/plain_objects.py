@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import ClassVar
+from pathlib import Path
+from typing import BinaryIO, ClassVar
 
 from lakebed.backends.local.durable_folder import make_folders
 from lakebed.backends.local.object_store import LocalObjectStore, LocalObjectWriter
 from lakebed.model.disk_errors import translated
+
+TRIES_MAX = 20
 
 
 class PlainLocalObjects(LocalObjectStore):
@@ -29,6 +32,14 @@ class PlainLocalObjects(LocalObjectStore):
             self._root.mkdir(parents=True, exist_ok=True)
             make_folders(self._root, self._unfinished, self._known)
         return super().create(path)
+
+    def _unfinished_file(self) -> tuple[BinaryIO, Path]:
+        """Return a new, locked file. Who tidies up may just have removed the empty folder."""
+        for _ in range(TRIES_MAX):
+            with suppress(FileNotFoundError):
+                return super()._unfinished_file()
+            self._unfinished.mkdir(parents=True, exist_ok=True)
+        return super()._unfinished_file()
 
     def list(self, prefix: str, *, below: str | None = None) -> Iterator[str]:
         """Yield paths with the prefix, ascending, without what is on its way."""
