@@ -216,7 +216,7 @@ def handed(argument: ast.arg) -> str:
 
 
 def doc(node: ast.ClassDef | ast.FunctionDef) -> str:
-    """Return a docstring as it is written, with what ends it on a line of its own."""
+    """Return the docstring of a twin in its quotes; of several lines, the last has only these."""
     text = ast.get_docstring(node) or f"As `{node.name}` of the sync class."
     return f'"""{text}"""' if "\n" not in text else f'"""{text}\n"""'
 

@@ -14,6 +14,7 @@ from benchmarks.feeding.rides import PARTITIONS, SCHEMA, TABLE
 from benchmarks.feeding.worker_processes import (
     RECORDS_OF_EACH,
     TOPICS,
+    feed_of,
     records_read,
     wait_until,
     when_reached,
@@ -26,22 +27,10 @@ from tests.servers.kafka import KafkaServer
 
 OTHER = "quiet"
 DIP_PERCENT_MAX = 5.0
+ROTATE_SECONDS = 0.25
 ALONE, BESIDE = (0.2, 0.5), (0.5, 0.8)
 """Shares of all records: what is read while the feed runs alone, and while the other comes and
 goes."""
-DEFINED = """
-[feed.{name}]
-source = {{ kafka = "{servers}", topics = "{name}-[0-9]+", start = "earliest" }}
-decoder = {{ format = "json" }}
-[connection.{name}]
-feed = "{name}"
-table = "{name}"
-policy = "Often"
-[policy.Often]
-rotate_bytes = 4194304
-rotate_seconds = 0.25
-rotate_idle_seconds = 0.1
-"""
 
 
 def run(kafka: KafkaServer, rounds: int) -> list[Figure]:
@@ -62,11 +51,11 @@ def _dip_percent(kafka: KafkaServer, lake: Path) -> float:
         for name in (TABLE, OTHER):
             opened.create_table(name, SCHEMA)
         definitions = FeedDefinitions(opened)
-        definitions.apply(DEFINED.format(name=TABLE, servers=kafka.servers))
+        definitions.apply(feed_of(TABLE, kafka, rotate_seconds=ROTATE_SECONDS))
         definitions.start(TABLE)
         seen = [(0.0, 0)]
         due: list[tuple[float, Callable[[], object]]] = [
-            (0.5, lambda: definitions.apply(DEFINED.format(name=OTHER, servers=kafka.servers))),
+            (0.5, lambda: definitions.apply(feed_of(OTHER, kafka, rotate_seconds=ROTATE_SECONDS))),
             (0.5, lambda: definitions.start(OTHER)),
             (0.65, lambda: definitions.stop(OTHER)),
         ]

@@ -18,6 +18,7 @@ from benchmarks.feeding.worker_processes import (
     RECORDS_OF_EACH,
     SECONDS_MAX,
     TOPICS,
+    feed_of,
     records_read,
     wait_until,
     when_reached,
@@ -32,19 +33,6 @@ from tests.servers.kafka import KafkaServer
 
 COMMITS, PACED_RECORDS = 120, 200
 RATIO_MIN, COMMIT_SECONDS_MAX, RECOVERY_SECONDS_MAX = 1.8, 1.0, 10.0
-DEFINED = """
-[feed.{table}]
-source = {{ kafka = "{servers}", topics = "{table}-[0-9]+", start = "{start}" }}
-decoder = {{ format = "json" }}
-[connection.{table}]
-feed = "{table}"
-table = "{table}"
-policy = "Small"
-[policy.Small]
-rotate_bytes = 4194304
-rotate_seconds = 0.5
-rotate_idle_seconds = 0.1
-"""
 
 
 def run(rounds: int) -> list[Figure]:
@@ -160,5 +148,5 @@ def _define(lake: Path, kafka: KafkaServer, *, start: str = "earliest") -> None:
     with connect(lake, create=True) as opened:
         opened.create_table(TABLE, SCHEMA)
         definitions = FeedDefinitions(opened)
-        definitions.apply(DEFINED.format(table=TABLE, servers=kafka.servers, start=start))
+        definitions.apply(feed_of(TABLE, kafka, start=start, rotate_seconds=0.5))
         definitions.start(TABLE)

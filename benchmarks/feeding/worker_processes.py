@@ -14,11 +14,34 @@ from subprocess import Popen
 from benchmarks.feeding.rides import TABLE
 from benchmarks.processes import ROOT
 from lakebed.lake import connect
+from tests.servers.kafka import KafkaServer
 
 COMMAND = "from lakebed.cli.main import main; main()"
 SECONDS_MAX = 300
 TOPICS, RECORDS_OF_EACH = 8, 30_000
 """What they read: topics of `PARTITIONS` each, and records of each of these."""
+DEFINED = """
+[feed.{name}]
+source = {{ kafka = "{servers}", topics = "{name}-[0-9]+", start = "{start}" }}
+decoder = {{ format = "json" }}
+[connection.{name}]
+feed = "{name}"
+table = "{name}"
+policy = "Paced"
+[policy.Paced]
+rotate_bytes = 4194304
+rotate_seconds = {rotate_seconds}
+rotate_idle_seconds = 0.1
+"""
+
+
+def feed_of(
+    name: str, kafka: KafkaServer, *, start: str = "earliest", rotate_seconds: float
+) -> str:
+    """Return the definition of a feed of topics that are called as its table, with a number."""
+    return DEFINED.format(
+        name=name, servers=kafka.servers, start=start, rotate_seconds=rotate_seconds
+    )
 
 
 def records_read(lake: Path) -> int:

@@ -15,7 +15,7 @@ from lakebed.model.names import CommitId, JobId, PartitionId, TransactionNumber
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection, SortedFiles
-from lakebed.query.conditions import everything_of
+from lakebed.query.conditions import everything_of, keys_only
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.splitting.split_leaves import shares_of
 from lakebed.statestore.format_gate import check_entry_format
@@ -154,7 +154,7 @@ def _found(state: TableState, table: OpenTable, ranges: Sequence[KeyRange]) -> _
         for inside in leaf.inside:
             met = [r for r in references if leaf.keys_of(r).overlaps(inside)]
             merges.append(tuple(table.part(r, inside) for r in met))
-    condition = Selection((everything_of(schema),), (schema.row_keys[0].name,))
+    condition = keys_only(schema, Selection((everything_of(schema),)))
     rest = QueryPlan(
         number=state.head().number,
         schema=schema,

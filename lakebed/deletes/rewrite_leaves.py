@@ -39,6 +39,7 @@ from lakebed.model.schema import Schema
 from lakebed.ports.clock import Clock
 from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.asked_files import AskedKeys
+from lakebed.query.conditions import keys_only
 from lakebed.statestore.log_entries.file_changes import ClaimFiles, ReplaceFiles
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.placing import reached_leaves
@@ -208,8 +209,7 @@ class RewriteLeaves(Generic[BatchT]):
 
     def _holds_some(self, leaf: _AskedLeaf, parts: Sequence[FilePart]) -> bool:
         """Whether queries would give some row of these files."""
-        column = leaf.schema.row_keys[0].name
-        condition = Selection(leaf.selection.boxes, (column,), leaf.selection.where)
+        condition = keys_only(leaf.schema, leaf.selection)
         batches = self._files.merge(leaf.schema, parts, condition, leaf.processing)
         return any(map(self._files.rows, batches))
 

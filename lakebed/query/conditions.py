@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from lakebed.errors import InvalidError
 from lakebed.model.predicates.key_boxes import BOXES_MAX, boxes_of, met_boxes
 from lakebed.model.ranges import Box, box_of, box_of_key
@@ -74,6 +76,11 @@ def _reach(schema: Schema, boxes: Sequence[Box], test: RowTest | None) -> tuple[
         return None
     kept = boxes_of(test.implied, schema)
     return None if kept == (everything_of(schema),) else met_boxes(boxes, kept)
+
+
+def keys_only(schema: Schema, condition: Selection) -> Selection:
+    """Return a condition on the same rows that gives the first row key alone: to count them."""
+    return msgspec.structs.replace(condition, columns=(schema.row_keys[0].name,))
 
 
 def everything_of(schema: Schema) -> Box:

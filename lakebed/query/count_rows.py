@@ -10,7 +10,7 @@ import msgspec
 from lakebed.model.schema import Schema
 from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import Selection, SortedFiles
-from lakebed.query.conditions import everything_of
+from lakebed.query.conditions import everything_of, keys_only
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.query.scan_caps import scan_cap
 from lakebed.statestore.open_table import OpenTable
@@ -76,7 +76,7 @@ class CountRows(Generic[BatchT]):
         """
         plan = self._query.plan(
             table,
-            lambda s: _keys_only(s, ask(s)),
+            lambda s: keys_only(s, ask(s)),
             scan_bytes_max=scan_bytes_max,
             as_of=as_of,
         )
@@ -94,9 +94,5 @@ def _rest(state: TableState, table: OpenTable) -> QueryPlan:
         key_range = own_key_range(state, leaf)
         references = [reference for reference, _ in state.references(leaf)]
         leaves.append(tuple(table.part(r, key_range) for r in references if not r.exact))
-    condition = _keys_only(schema, Selection((everything_of(schema),)))
+    condition = keys_only(schema, Selection((everything_of(schema),)))
     return QueryPlan(state.head().number, schema, tuple(leaves), condition)
-
-
-def _keys_only(schema: Schema, condition: Selection) -> Selection:
-    return msgspec.structs.replace(condition, columns=(schema.row_keys[0].name,))

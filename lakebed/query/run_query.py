@@ -258,7 +258,7 @@ class RunQuery(Generic[BatchT]):
         self,
         table: OpenTable,
         plan: QueryPlan,
-        figures: ReadFigures | None,
+        figures: ReadFigures,
         *,
         in_order: bool = True,
     ) -> Iterator[BatchT]:
@@ -280,7 +280,7 @@ class RunQuery(Generic[BatchT]):
             raise out_of_memory(error) from error
 
     def _iterated(
-        self, table: OpenTable, plan: QueryPlan, figures: ReadFigures | None, use: IteratorUse
+        self, table: OpenTable, plan: QueryPlan, figures: ReadFigures, use: IteratorUse
     ) -> Iterator[BatchT]:
         """Give a user's iterator all columns, then select those that are asked for."""
         condition = plan.condition

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from lakebed.errors import LakebedError
+
 
 class Violation(AssertionError):  # noqa: N818 - what a checker says, not an error of its own
     """A promise was broken. checker: the name of the promise."""
@@ -9,6 +13,30 @@ class Violation(AssertionError):  # noqa: N818 - what a checker says, not an err
     def __init__(self, checker: str, story: str) -> None:
         super().__init__(f"[{checker}] {story}")
         self.checker = checker
+
+
+class CheckedWorld(Protocol):
+    """A world that one runs to its end, and looks at."""
+
+    def run(self) -> None: ...
+    def end(self) -> None: ...
+    def check(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def outcome_of(world: CheckedWorld) -> str | None:
+    """Return the checker that a world fails, or the name of another error; None: it fails none."""
+    try:
+        world.run()
+        world.end()
+        world.check()
+    except Violation as error:
+        return error.checker
+    except (AssertionError, LakebedError) as error:
+        return type(error).__name__
+    finally:
+        world.close()
+    return None
 
 
 ROWS = "no row lost or doubled"

@@ -14,21 +14,19 @@ if TYPE_CHECKING:
     from lakebed.model.schema import Schema
 
 
-class AskedRows(Protocol):
-    """What the options say."""
+class ChosenRows(Protocol):
+    """What the options say of rows."""
 
     @property
     def keys(self) -> tuple[str, ...]: ...
     @property
     def ranges(self) -> tuple[str, ...]: ...
     @property
-    def columns(self) -> str | None: ...
-    @property
     def where(self) -> str | None: ...
 
 
-def asked_rows(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which rows and columns."""
+def chosen_rows(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say which rows."""
     for option in (
         click.option(
             "--where",
@@ -36,7 +34,6 @@ def asked_rows(command: Callable[..., None]) -> Callable[..., None]:
             help="Only rows where: \"fare >= 4 and (vehicle in ('a1', 'b7') or note like 'ab%')\"."
             " Tests of row keys spare reading, as --key and --range do.",
         ),
-        click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]"),
         click.option(
             "--range",
             "ranges",
@@ -57,7 +54,13 @@ def asked_rows(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def asked_of(schema: Schema, given: AskedRows) -> dict[str, Any]:
+def chosen_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option that says which columns."""
+    option = click.option("--columns", metavar="A,B", help="Columns to read.  [default: all]")
+    return option(command)
+
+
+def asked_of(schema: Schema, given: ChosenRows) -> dict[str, Any]:
     """Return which rows, as `Table.query` takes them. Raises: InvalidError."""
     return {
         "keys": [key_from_text(schema, key) for key in given.keys] or None,
@@ -66,6 +69,6 @@ def asked_of(schema: Schema, given: AskedRows) -> dict[str, Any]:
     }
 
 
-def columns_of(given: AskedRows) -> list[str] | None:
+def columns_of(columns: str | None) -> list[str] | None:
     """Return the columns that are asked for; None: all."""
-    return given.columns.split(",") if given.columns is not None else None
+    return columns.split(",") if columns is not None else None

@@ -10,9 +10,8 @@ import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
-from lakebed.cli.row_commands.key_text import key_from_text, ranges_from_text
+from lakebed.cli.row_commands.asked_rows import asked_of, chosen_rows
 from lakebed.errors import InvalidError
-from lakebed.model.predicates.text import predicate_from_text
 
 
 class DeleteArguments(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,21 +38,7 @@ class DeleteArguments(msgspec.Struct, frozen=True, kw_only=True):
     """,
 )
 @click.argument("table")
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    metavar="V[,V]",
-    help="Exact key, or its first values; also FIELD=V,FIELD=V. Several are a union.",
-)
-@click.option(
-    "--range",
-    "ranges",
-    multiple=True,
-    metavar="FIELD=MIN..MAX",
-    help="MIN and above, below MAX; an empty end is unbounded.",
-)
-@click.option("--where", metavar="TEST", help='Only rows where: "fare < 0".')
+@chosen_rows
 @click.option("--all", "every_row", is_flag=True, help="Every row.")
 @click.option(
     "--job", metavar="ID", help="Name of this request, which is done once, however often sent."
@@ -70,11 +55,7 @@ def delete(session: Session, given: DeleteArguments) -> None:
     """
     with session.open() as lake:
         opened = lake.table(given.table)
-        asked: dict[str, Any] = {
-            "keys": [key_from_text(opened.schema, key) for key in given.keys] or None,
-            "ranges": ranges_from_text(opened.schema, given.ranges) if given.ranges else None,
-            "where": predicate_from_text(given.where) if given.where is not None else None,
-        }
+        asked = asked_of(opened.schema, given)
         _check(asked, every_row=given.every_row)
         if given.dry_run:
             rows = opened.count(**asked)

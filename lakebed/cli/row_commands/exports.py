@@ -7,7 +7,7 @@ import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.cli.row_commands.asked_rows import asked_of, asked_rows, columns_of
+from lakebed.cli.row_commands.asked_rows import asked_of, chosen_columns, chosen_rows, columns_of
 
 
 class ExportArguments(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,8 @@ class ExportArguments(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.argument("table")
 @click.argument("target")
-@asked_rows
+@chosen_rows
+@chosen_columns
 @click.option("--restart", is_flag=True, help="Remove what an export put there, and begin anew.")
 @click.option("--workers", type=int, metavar="N", help="Threads.  [default: one a CPU, at most 4]")
 @pass_session
@@ -51,7 +52,7 @@ def export(session: Session, given: ExportArguments) -> None:
         done = opened.export(
             given.target,
             **asked_of(opened.schema, given),
-            columns=columns_of(given),
+            columns=columns_of(given.columns),
             restart=given.restart,
             workers=given.workers,
             on_progress=lambda rows, total: line.count("written", rows, total),

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, aligned, arguments_as, pass_session
-from lakebed.cli.row_commands.asked_rows import asked_of
-from lakebed.cli.row_commands.rows import query, write_out
+from lakebed.cli.row_commands.asked_rows import asked_of, chosen_rows
+from lakebed.cli.row_commands.rows import write_out
 from lakebed.model.keys import KeyValue, key_value_text
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from lakebed.model.schema import Field
     from lakebed.query.table_files import TableFile
 
-CHOOSING = [option for option in query.params if option.name in {"keys", "ranges", "where"}]
-"""Options that say which rows."""
-
 
 class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
     """What `lakebed count` is given."""
@@ -31,7 +28,6 @@ class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...]
     ranges: tuple[str, ...]
     where: str | None
-    columns: str | None = None
 
 
 @click.command(
@@ -41,8 +37,9 @@ class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
     lakebed count flights --key UA
     lakebed count flights --range carrier=AA..B6 --where "distance > 1000"
     """,
-    params=[click.Argument(["table"]), *CHOOSING],
 )
+@click.argument("table")
+@chosen_rows
 @pass_session
 @arguments_as(CountArguments)
 def count(session: Session, given: CountArguments) -> None:

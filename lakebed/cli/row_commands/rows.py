@@ -11,7 +11,7 @@ import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.cli.row_commands.asked_rows import asked_of, asked_rows, columns_of
+from lakebed.cli.row_commands.asked_rows import asked_of, chosen_columns, chosen_rows, columns_of
 from lakebed.cli.row_commands.key_text import zones_from_text
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
@@ -189,7 +189,8 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
     """,
 )
 @click.argument("table")
-@asked_rows
+@chosen_rows
+@chosen_columns
 @click.option("--limit", type=int, metavar="N", help="At most so many rows.")
 @click.option(
     "--scan-bytes-max",
@@ -236,7 +237,7 @@ def query(session: Session, given: QueryArguments) -> None:
             found = opened.count(**asked)
             session.give({"rows": found}, f"{found}")
             return
-        asked["columns"] = columns_of(given)
+        asked["columns"] = columns_of(given.columns)
         if given.explain:
             explanation = opened.explain(**asked, limit=limit)
             session.give(msgspec.to_builtins(explanation), str(explanation))

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.errors import LakebedError
 from tests.simulation import violation
 from tests.simulation.feeds.fed_twins import FED_TWINS, FedTwin
 from tests.simulation.feeds.once_world import ONCE_TWINS
 from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.feeds.routed_twins import ROUTED_TWINS
-from tests.simulation.violation import Violation
+from tests.simulation.violation import outcome_of
 
 SEEDS_MAX = 300
 TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS
@@ -20,18 +19,7 @@ TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS
 
 def caught(twin: FedTwin, seed: int, scratch: Path) -> str | None:
     """Return the checker that a world with the twin fails, or None."""
-    world = twin.world(seed, scratch)
-    try:
-        world.run()
-        world.end()
-        world.check()
-    except Violation as error:
-        return error.checker
-    except (AssertionError, LakebedError) as error:
-        return type(error).__name__
-    finally:
-        world.close()
-    return None
+    return outcome_of(twin.world(seed, scratch))
 
 
 @pytest.mark.timeout(600)

@@ -6,28 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.errors import LakebedError
 from tests.simulation.versions.version_twins import VERSION_TWINS
 from tests.simulation.versions.versioned_world import VersionedWorld
-from tests.simulation.violation import Violation
+from tests.simulation.violation import outcome_of
 
 SEEDS_MAX = 300
 
 
 def caught(seed: int, scratch: Path) -> str | None:
     """Return the checker that a world with the twin fails, or None."""
-    world = VersionedWorld(seed, scratch, is_harsh=True)
-    try:
-        world.run()
-        world.end()
-        world.check()
-    except Violation as error:
-        return error.checker
-    except (AssertionError, LakebedError) as error:
-        return type(error).__name__
-    finally:
-        world.close()
-    return None
+    return outcome_of(VersionedWorld(seed, scratch, is_harsh=True))
 
 
 @pytest.mark.timeout(600)

@@ -1,13 +1,11 @@
 """A reader gets its version whole, or is told that it is gone: never fewer rows (H24)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import lakebed
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.local import open_local
 from lakebed.errors import CorruptError, VersionExpiredError
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, Micros
@@ -17,17 +15,6 @@ from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 HOUR = 3_600
 KEYS = [f"{n:04d}" for n in range(400)]
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def lake(tmp_path: Path, clock: VirtualClock) -> Iterator[Lake]:
-    with Lake(open_local(tmp_path / "lake", clock=clock)) as opened:
-        yield opened
 
 
 @pytest.fixture

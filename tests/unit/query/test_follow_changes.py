@@ -1,13 +1,9 @@
 """Changes come in the order of commits, with the rows as they were taken in, at least once."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 import lakebed
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.local import open_local
 from lakebed.errors import (
     ConflictError,
     FollowerBehindError,
@@ -20,17 +16,6 @@ from tests.unit.tables.lakes import SCHEMA, rows
 
 HOUR, DAY = 3_600, 86_400
 Told = tuple[str, str, list[str]]
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def lake(tmp_path: Path, clock: VirtualClock) -> Iterator[Lake]:
-    with Lake(open_local(tmp_path / "lake", clock=clock)) as opened:
-        yield opened
 
 
 @pytest.fixture

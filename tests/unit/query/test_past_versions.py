@@ -1,6 +1,5 @@
 """Older versions are read by number, time and tag, as they were, or refused with what is there."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -26,17 +25,6 @@ from lakebed.statestore.write_snapshot import truncate_log
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 HOUR = 3_600
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def lake(tmp_path: Path, clock: VirtualClock) -> Iterator[Lake]:
-    with Lake(open_local(tmp_path / "lake", clock=clock)) as opened:
-        yield opened
 
 
 @pytest.fixture
