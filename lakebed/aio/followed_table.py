@@ -16,23 +16,27 @@ from lakebed.face.followed_table import RowChange as SyncRowChange
 from lakebed.model.names import CommitId, Micros, TransactionNumber
 
 if TYPE_CHECKING:
+    from lakebed.model.ranges import Range
     from lakebed.model.versions import AsOf
+    from lakebed.query.follow_changes import ChangeKind
 
 
 class RowChange(Twin):
     """What a commit did to the rows of a table.
 
-    kind: `rows` were taken in, or all went by a `clear`.
+    kind: `rows` were taken in, some went by a `delete`, or all by a `clear`.
     number, at: of its log entry, and log time, microseconds since 1970.
     job: the id of the request.
-    rows: how many were taken in.
+    rows: how many were taken in or deleted; of ranges as they were counted before.
+    ranges: of a delete of ranges of keys, as `delete` and `query` take them: all rows in them went.
+        Empty otherwise.
     upto: where a follower stands that is done with this change: an entry may hold several.
     """
 
     _sync: SyncRowChange
 
     @property
-    def kind(self) -> Literal["rows", "clear"]:
+    def kind(self) -> ChangeKind:
         return self._sync.kind
 
     @property
@@ -52,11 +56,16 @@ class RowChange(Twin):
         return self._sync.rows
 
     @property
+    def ranges(self) -> list[dict[str, Range]]:
+        return self._sync.ranges
+
+    @property
     def upto(self) -> TransactionNumber:
         return self._sync.upto
 
     def read(self) -> Batches:
-        """Return the rows that were taken in, as they were then, in key order, as a stream.
+        """Return the rows that were taken in, as they were then, or that were deleted, as queries
+        gave them before, in key order, as a stream.
 
         Raises:
             VersionExpiredError: while reading: they were merged since, and what they were in was
@@ -109,7 +118,7 @@ class FollowedTable(VersionedTable):
 
     def changes(self, *, after: AsOf | Literal[0] = 0) -> AsyncItems[RowChange]:
         """Give what each commit did to the rows, in the order of commits, up to the newest: rows
-        that were taken in, and clears. Compactions and splits change no rows.
+        that were taken in, deletes, and clears. Compactions and splits change no rows.
 
         after: only behind this version, as `query` takes it; 0 for all that the log keeps.
 

@@ -195,7 +195,7 @@ def _app(
         sweep=SweepObjects(objects=objects),
         query=query,
         past=past,
-        follow=FollowChanges[pa.RecordBatch](files=files, logs=stores.logs, past=past),
+        follow=FollowChanges[pa.RecordBatch](files=files, logs=stores.logs, past=past, query=query),
         count=CountRows[pa.RecordBatch](query=query, files=files),
         delete=_delete(query, files, run_job, give_up, clock),
         inspection=_inspection(stores, kept, leftovers, catalog),

@@ -79,7 +79,7 @@ class DropRanges(Generic[BatchT]):
                 rows = self._counted(table, found)
                 if not rows and job is None:  # and no leaf is cut for nothing
                     return Deleted(rows=0, number=found.start.base)
-                changes = [self._change(table, found, as_counted=not is_last)] if rows else []
+                changes = [self._change(table, found, rows, whatever=is_last)] if rows else []
                 number = self._commit(table, found.start, changes, selection, job)
             except LogConflictError:  # it has been tried for long enough
                 raise
@@ -101,11 +101,14 @@ class DropRanges(Generic[BatchT]):
         batches = self._query.read(table, found.rest)
         return found.known + sum(map(self._files.rows, batches))
 
-    def _change(self, table: OpenTable, found: _Found, *, as_counted: bool) -> DeleteRanges:
-        """Return what deletes the ranges. as_counted: only if they hold what was counted."""
-        files = digest_of_files(found.leaves) if as_counted else b""
+    def _change(
+        self, table: OpenTable, found: _Found, rows: int, *, whatever: bool
+    ) -> DeleteRanges:
+        """Return what deletes the ranges. whatever: they may hold others than were counted."""
+        files = b"" if whatever else digest_of_files(found.leaves)
         ranges = tuple((r.min, r.max) for r in found.ranges)
-        return DeleteRanges(ranges, files, self._shares(table, found.schema, found.leaves))
+        shares = self._shares(table, found.schema, found.leaves)
+        return DeleteRanges(ranges, files, shares, rows)
 
     def _shares(
         self, table: OpenTable, schema: Schema, leaves: Sequence[LeafInRanges]

@@ -30,7 +30,7 @@ from lakebed.errors import (
     TableBusyError,
     UnknownOutcomeError,
 )
-from lakebed.model.files import FilePart
+from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, TransactionNumber, file_name
 from lakebed.model.paths import file_path
 from lakebed.model.processing import ProcessingPass
@@ -41,6 +41,7 @@ from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.asked_files import AskedKeys
 from lakebed.query.conditions import keys_only
 from lakebed.statestore.log_entries.file_changes import ClaimFiles, ReplaceFiles
+from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, RecordDeleted
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.placing import reached_leaves
 
@@ -234,17 +235,26 @@ class RewriteLeaves(Generic[BatchT]):
         taken = taken_job(table, job)
         if taken is None:
             raise ClaimLostError("another run of the job finished first", job=job)
-        before, after = _Counted(self._files), _Counted(self._files)
-        parts = list(taken.inputs.values())
-        merged = before.rows_of(self._files.merge(taken.schema, parts, processing=taken.processing))
-        left = self._files.without(taken.schema, merged, ask(taken.schema), taken.processing)
-        change = self._written(table, taken, after.rows_of(left))
-        number = table.head.commit(table.own(taken.start, change))
-        return before.count - after.count, number
+        selection, run = ask(taken.schema), table.fresh_run()
+        merged = self._merged(taken, None)
+        left = self._files.without(taken.schema, merged, selection, taken.processing)
+        output = self._written(table, taken, run, left, sequence=0)
+        reached = self._merged(taken, Selection(selection.reached))
+        gone = self._files.left_out(taken.schema, reached, selection, taken.processing)
+        deleted = self._written(table, taken, run, gone, sequence=1)
+        change = ReplaceFiles(job, taken.job.partition, tuple(taken.inputs), output)
+        number = table.head.commit(table.own(taken.start, change, *_recorded(table, deleted)))
+        return 0 if deleted is None else deleted.rows, number
 
-    def _written(self, table: OpenTable, taken: TakenJob, rows: Iterable[BatchT]) -> ReplaceFiles:
+    def _merged(self, taken: TakenJob, reached: Selection | None) -> Iterator[BatchT]:
+        parts = list(taken.inputs.values())
+        return self._files.merge(taken.schema, parts, reached, taken.processing)
+
+    def _written(
+        self, table: OpenTable, taken: TakenJob, run: int, rows: Iterable[BatchT], *, sequence: int
+    ) -> FileReference | None:
         job, partition = taken.job.id, taken.job.partition
-        name = file_name(base=taken.start.base, job=job, run=table.fresh_run(), sequence=0)
+        name = file_name(base=taken.start.base, job=job, run=run, sequence=sequence)
         parts = taken.inputs.values()
         written = self._files.write(
             taken.schema,
@@ -255,20 +265,10 @@ class RewriteLeaves(Generic[BatchT]):
             job_rows=sum(part.rows for part in parts),
             value_statistics=taken.value_statistics,
         )
-        return ReplaceFiles(
-            job, partition, tuple(taken.inputs), output_reference(written, partition)
-        )
+        return output_reference(written, partition)
 
 
-class _Counted(Generic[BatchT]):
-    """Counts rows that go by."""
-
-    def __init__(self, files: SortedFiles[BatchT]) -> None:
-        self._files = files
-        self.count = 0
-
-    def rows_of(self, batches: Iterable[BatchT]) -> Iterator[BatchT]:
-        """Yield the same batches."""
-        for batch in batches:
-            self.count += self._files.rows(batch)
-            yield batch
+def _recorded(table: OpenTable, deleted: FileReference | None) -> Iterator[RecordDeleted]:
+    """Yield what tells followers of the rows that are gone (H42), where the lake allows it."""
+    if deleted is not None and table.head.formats().entry >= DELETE_FORMAT:
+        yield RecordDeleted(deleted.file, deleted.rows)

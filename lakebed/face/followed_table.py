@@ -13,25 +13,29 @@ from lakebed.model.names import CommitId, Micros, TransactionNumber
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 if TYPE_CHECKING:
+    from lakebed.model.ranges import Range
     from lakebed.model.versions import AsOf
-    from lakebed.query.follow_changes import CommittedChange, Following
+    from lakebed.query.follow_changes import ChangeKind, CommittedChange, Following
 
 
 class RowChange:
     """What a commit did to the rows of a table.
 
-    kind: `rows` were taken in, or all went by a `clear`.
+    kind: `rows` were taken in, some went by a `delete`, or all by a `clear`.
     number, at: of its log entry, and log time, microseconds since 1970.
     job: the id of the request.
-    rows: how many were taken in.
+    rows: how many were taken in or deleted; of ranges as they were counted before.
+    ranges: of a delete of ranges of keys, as `delete` and `query` take them: all rows in them went.
+        Empty otherwise.
     upto: where a follower stands that is done with this change: an entry may hold several.
     """
 
-    kind: Literal["rows", "clear"]
+    kind: ChangeKind
     number: TransactionNumber
     at: Micros
     job: CommitId
     rows: int
+    ranges: list[dict[str, Range]]
     upto: TransactionNumber
 
     def __init__(
@@ -39,7 +43,7 @@ class RowChange:
     ) -> None:
         self.kind = change.kind
         self.number, self.at, self.upto = change.number, change.at, change.upto
-        self.job, self.rows = change.job, change.rows
+        self.job, self.rows, self.ranges = change.job, change.rows, change.by_field
         self._schema = arrow_schema(change.schema)
         self._read = read
 
@@ -47,7 +51,8 @@ class RowChange:
         return f"<change {self.number}: {self.kind} {self.rows}, job {self.job}>"
 
     def read(self) -> pa.RecordBatchReader:
-        """Return the rows that were taken in, as they were then, in key order, as a stream.
+        """Return the rows that were taken in, as they were then, or that were deleted, as queries
+        gave them before, in key order, as a stream.
 
         Raises:
             VersionExpiredError: while reading: they were merged since, and what they were in was
@@ -101,7 +106,7 @@ class FollowedTable(VersionedTable):
 
     def changes(self, *, after: AsOf | Literal[0] = 0) -> Iterator[RowChange]:
         """Give what each commit did to the rows, in the order of commits, up to the newest: rows
-        that were taken in, and clears. Compactions and splits change no rows.
+        that were taken in, deletes, and clears. Compactions and splits change no rows.
 
         after: only behind this version, as `query` takes it; 0 for all that the log keeps.
 

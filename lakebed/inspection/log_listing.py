@@ -36,7 +36,7 @@ from lakebed.statestore.log_entries.file_changes import (
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
-from lakebed.statestore.log_entries.range_deletes import DeleteRanges
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges, RecordDeleted
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -156,6 +156,7 @@ def change_text(change: Change) -> str:
             | RemoveGarbage()
             | RaiseFloor()
             | DeleteRanges()
+            | RecordDeleted()
         ):
             return _file_change_text(change)
         case CreateTable():
@@ -302,7 +303,8 @@ def _file_change_text(
     | ReleaseClaim
     | RemoveGarbage
     | RaiseFloor
-    | DeleteRanges,
+    | DeleteRanges
+    | RecordDeleted,
 ) -> str:
     match change:
         case AddFiles():
@@ -319,7 +321,10 @@ def _file_change_text(
         case RemoveGarbage():
             return f"remove {_counted(len(change.files), 'file')} of garbage"
         case DeleteRanges():
-            return f"delete the rows of {_counted(len(change.ranges), 'range')} of keys"
+            ranges = _counted(len(change.ranges), "range")
+            return f"delete {_counted(change.rows, 'row')} in {ranges} of keys"
+        case RecordDeleted():
+            return f"keep {_counted(change.rows, 'deleted row')} for followers"
         case RaiseFloor():
             return f"raise the floor to {change.floor}"
 

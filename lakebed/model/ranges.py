@@ -195,6 +195,38 @@ def box_around(fields: Sequence[Field], key_range: KeyRange) -> Box:
     return tuple(box)
 
 
+def ranges_by_field(fields: Sequence[Field], whole: KeyRange) -> list[dict[str, Range]]:
+    """Return a range of whole keys as ranges of fields, as users give them: their union holds just
+    the same keys. The reverse of `whole_key_range`.
+
+    whole: its ends are encodings of leading key values.
+    """
+    low = prefix_values(fields, whole.min)
+    high = None if whole.max is None else prefix_values(fields, whole.max)
+    same = 0
+    while high is not None and same < min(len(low), len(high)) and low[same] == high[same]:
+        same += 1
+    below = range(0) if high is None else range(same, len(high))
+    above = range(len(low) - 1, same if below and same < len(low) else same - 1, -1)
+    found = [
+        _by_field(fields, low[:at], Range(low[at], min_inclusive=at == len(low) - 1))
+        for at in above
+    ]
+    if high is not None and below:
+        least = low[same] if same < len(low) else None
+        inclusive = least is None or same == len(low) - 1
+        between = Range(least, high[same], min_inclusive=inclusive)
+        found.append(_by_field(fields, high[:same], between))
+        found += [_by_field(fields, high[:at], Range(None, high[at])) for at in below[1:]]
+    return found or [{}]
+
+
+def _by_field(fields: Sequence[Field], equal: Sequence[KeyValue], last: Range) -> dict[str, Range]:
+    """Return the range of keys that begin with some values, the next one in a range."""
+    named = {f.name: Range(v, v, max_inclusive=True) for f, v in zip(fields, equal, strict=False)}
+    return named | {fields[len(equal)].name: last}
+
+
 def _leading(field: Field, key: bytes) -> bytes | None:
     """Return the encoding of a field with which `key` begins; None: with none that is whole."""
     try:

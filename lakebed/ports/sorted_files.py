@@ -273,6 +273,16 @@ class SortedFiles(Protocol[BatchT]):
         """
         ...
 
+    def left_out(
+        self,
+        schema: Schema,
+        batches: Iterable[BatchT],
+        selection: Selection,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[BatchT]:
+        """Yield just those sorted rows that `without` leaves out, with all columns."""
+        ...
+
     def select(self, schema: Schema, batch: BatchT, columns: Sequence[str]) -> BatchT:
         """Return some columns of a batch that has all."""
         ...

@@ -1,4 +1,4 @@
-"""Changes of a table's rows, in the order of commits: what each took in, and clears."""
+"""Changes of a table's rows, in the order of commits: what each took in or away."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     CommitId,
-    FileName,
     Micros,
     TransactionNumber,
 )
 from lakebed.model.paths import file_path
-from lakebed.model.ranges import EVERYTHING
+from lakebed.model.ranges import EVERYTHING, KeyRange, Range, ranges_by_field
 from lakebed.model.schema import Schema, schema_from_json
-from lakebed.ports.sorted_files import SortedFiles
+from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.ports.transaction_log import TransactionLogs
+from lakebed.query.conditions import condition_of
 from lakebed.query.past_versions import PastVersions
+from lakebed.query.run_query import RunQuery
 from lakebed.statestore.keep_versions import commit_kept
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges, RecordDeleted
 from lakebed.statestore.log_entries.table_changes import ChangeSchema, Clear, CreateTable
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.log_entries.version_changes import (
@@ -41,19 +43,23 @@ from lakebed.statestore.table_state.kept_versions import follower_of
 BatchT = TypeVar("BatchT")
 
 
+ChangeKind = Literal["rows", "delete", "clear"]
+
+
 class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a commit did to the rows of a table.
 
-    kind: `rows` were taken in, or all rows went by a `clear`.
+    kind: `rows` were taken in, some went by a `delete`, or all by a `clear`.
     number, at: of its log entry, and log time.
     job: the id of the request; a user's, where one was given.
-    rows: how many were taken in.
+    rows: how many were taken in or deleted.
     upto: the number that a follower has reached when it has done with this change: an entry may
         hold several.
     files, schema: where the rows are, and their fields.
+    ranges: whose rows all went; they are in the version before. None: those in `files`.
     """
 
-    kind: Literal["rows", "clear"]
+    kind: ChangeKind
     number: TransactionNumber
     at: Micros
     job: CommitId
@@ -61,15 +67,28 @@ class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
     upto: TransactionNumber
     files: tuple[StoredFile, ...]
     schema: Schema
+    ranges: tuple[KeyRange, ...] = ()
+
+    @property
+    def by_field(self) -> list[dict[str, Range]]:
+        """The ranges as ranges of fields, as a user gives them."""
+        keys = self.schema.row_keys
+        return [one for whole in self.ranges for one in ranges_by_field(keys, whole)]
 
 
 class FollowChanges(Generic[BatchT]):
     """Gives the changes of tables, and keeps how far followers have read."""
 
     def __init__(
-        self, *, files: SortedFiles[BatchT], logs: TransactionLogs, past: PastVersions
+        self,
+        *,
+        files: SortedFiles[BatchT],
+        logs: TransactionLogs,
+        past: PastVersions,
+        query: RunQuery[BatchT],
     ) -> None:
         self._files = files
+        self._query = query
         self._logs = logs
         self._past = past
 
@@ -115,11 +134,15 @@ class FollowChanges(Generic[BatchT]):
             return state.schema()
 
     def rows(self, table: OpenTable, change: CommittedChange) -> Iterator[BatchT]:
-        """Yield the rows that a change took in, as they were written, in key order.
+        """Yield the rows that a change took in, as they were written, or took away, as queries gave
+        them, in key order.
 
         Raises:
             VersionExpiredError: they were merged away, and what they were in was collected.
         """
+        if change.ranges:
+            yield from self._rows_before(table, change)
+            return
         parts = [
             FilePart(file, file_path(table.id, file.name), EVERYTHING, change.rows)
             for file in change.files
@@ -130,6 +153,15 @@ class FollowChanges(Generic[BatchT]):
         except ObjectMissingError:
             with table.head.reading() as state:
                 raise expired(state, change.number) from None
+
+    def _rows_before(self, table: OpenTable, change: CommittedChange) -> Iterator[BatchT]:
+        """Yield the rows that some ranges had in the version before."""
+
+        def ask(schema: Schema) -> Selection:
+            return condition_of(schema, ranges=change.by_field)
+
+        plan = self._query.plan(table, ask, as_of=change.number - 1)
+        yield from self._query.read(table, plan)
 
     # followers
 
@@ -246,19 +278,30 @@ def _changes_of(
 ) -> Iterator[CommittedChange]:
     """Yield what a commit did to rows; all of them end with its entry."""
     for change in transaction.changes:
-        files: dict[FileName, StoredFile] = {}
+        files: tuple[StoredFile, ...] = ()
+        ranges: tuple[KeyRange, ...] = ()
         rows = 0
-        if isinstance(change, AddFiles):
-            files = {reference.file.name: reference.file for reference in change.files}
-            rows = sum(reference.rows for reference in change.files)
-        if files or isinstance(change, Clear):
-            yield CommittedChange(
-                kind="rows" if files else "clear",
-                number=number,
-                at=at,
-                job=transaction.id,
-                rows=rows,
-                upto=number,
-                files=tuple(files.values()),
-                schema=schema,
-            )
+        match change:
+            case AddFiles() if change.files:
+                kind: ChangeKind = "rows"
+                files = tuple({r.file.name: r.file for r in change.files}.values())
+                rows = sum(reference.rows for reference in change.files)
+            case DeleteRanges():
+                kind, ranges, rows = "delete", change.key_ranges, change.rows
+            case RecordDeleted():
+                kind, files, rows = "delete", (change.file,), change.rows
+            case Clear():
+                kind = "clear"
+            case _:
+                continue
+        yield CommittedChange(
+            kind=kind,
+            number=number,
+            at=at,
+            job=transaction.id,
+            rows=rows,
+            upto=number,
+            files=files,
+            schema=schema,
+            ranges=ranges,
+        )

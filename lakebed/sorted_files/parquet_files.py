@@ -36,7 +36,7 @@ from lakebed.sorted_files.reading.part_reading import read_part, row_groups_want
 from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.reading.query_sources import QuerySources
 from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
-from lakebed.sorted_files.reading.rows_left import rows_left
+from lakebed.sorted_files.reading.rows_left import Judged
 from lakebed.sorted_files.reading.scanning.beside_each_other import BesideEachOther
 from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
 from lakebed.sorted_files.reading.tails import Tails
@@ -255,10 +255,17 @@ class ParquetFiles:
         processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield sorted rows with all columns, but for those of a selection."""
-        latest = None if processing is None else processing.processing.latest
-        gone = row_request(schema, selection, None)
-        wanted = RowFilter(schema.row_keys, (EVERYTHING,), gone.key_boxes, gone.early)
-        return rows_left(batches, wanted, None if latest is None else latest.delete)
+        return _judged(schema, selection, processing).left(batches)
+
+    def left_out(
+        self,
+        schema: Schema,
+        batches: Iterable[pa.RecordBatch],
+        selection: Selection,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield just those sorted rows that `without` leaves out, with all columns."""
+        return _judged(schema, selection, processing).taken(batches)
 
     def select(
         self, schema: Schema, batch: pa.RecordBatch, columns: Sequence[str]
@@ -349,3 +356,10 @@ def _merged(
         merged = PLAIN.merge(sources.sources(inputs), request.schema.key_fields)
         processed = request.processed(merged, [read.part for read in inputs])
         yield from map(own_memory, processed)
+
+
+def _judged(schema: Schema, selection: Selection, processing: ProcessingPass | None) -> Judged:
+    latest = None if processing is None else processing.processing.latest
+    gone = row_request(schema, selection, None)
+    wanted = RowFilter(schema.row_keys, (EVERYTHING,), gone.key_boxes, gone.early)
+    return Judged(wanted, None if latest is None else latest.delete)

@@ -39,7 +39,7 @@ from lakebed.statestore.log_entries.file_changes import (
 )
 from lakebed.statestore.log_entries.log_changes import ResumeLog
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
-from lakebed.statestore.log_entries.range_deletes import DeleteRanges
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges, RecordDeleted
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -147,7 +147,9 @@ CHANGES: tuple[Change, ...] = (
     DeleteRanges(
         *(((b"c\x00\x00", b"d\x00\x00"), (b"e\x00\x00", None)), bytes(range(16))),
         ((PartitionId(3), ((name(1), (1, 2)), (name(2), (0, 5)))),),
+        17,
     ),
+    RecordDeleted(reference(3).file, 3),
     RaiseHorizon(TransactionNumber(84)),
     PutTag("2026-q3"),
     PutTag("older", TransactionNumber(84)),

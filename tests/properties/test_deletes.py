@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import lakebed
 from lakebed.errors import InvalidError
+from lakebed.face.followed_table import Follower
 
 SCHEMA = lakebed.schema_of(
     row_keys={"city": "string", "day": "int64"}, values={"n": "int64", "note": "string?"}
@@ -113,13 +115,30 @@ def test_deletes_take_what_a_plain_filter_takes(seed: int, tmp_path: Path) -> No
             settings=settings,
             processing=LATEST if model.folds else None,
         )
+        follower, copy = table.follow("copy", after=0), Counter[tuple[Any, ...]]()
         for _ in range(STEPS):
             step(lake, table, model)
+            follow(copy, follower, folds=model.folds)
             found = table.to_arrow(columns=["city", "day", "n", "note"]).to_pylist()
             found.sort(key=lambda row: (row["city"].encode(), row["day"], row["n"]))
             assert found == model.shown()
+            assert model.folds or copy == Counter(tuple(row.values()) for row in found)
             assert table.count() == len(found)
         assert not lake.fsck(deep=True).findings
+
+
+def follow(copy: Counter[tuple[Any, ...]], follower: Follower, *, folds: bool) -> None:
+    """Do to a copy of the rows what was done to the table. folds: a delete takes one row for
+    several that were taken in."""
+    for change in follower:
+        read = change.read().read_all().select(["city", "day", "n", "note"])
+        rows = Counter(tuple(row.values()) for row in read.to_pylist())
+        assert rows.total() == change.rows
+        assert change.kind != "delete" or folds or rows <= copy
+        (copy.subtract if change.kind == "delete" else copy.update)(rows)
+        follower.acknowledge(change)
+    for row in [row for row, count in copy.items() if not count]:
+        del copy[row]
 
 
 def step(lake: lakebed.Lake, table: lakebed.Table, model: Model) -> None:

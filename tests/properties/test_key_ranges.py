@@ -1,10 +1,18 @@
 """Key ranges of whole keys and boxes of their fields: neither says less than the other allows."""
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lakebed.model.keys import encode_field, encode_key, prefix_values
-from lakebed.model.ranges import KeyRange, box_around, box_of, span_of
+from lakebed.model.ranges import (
+    KeyRange,
+    box_around,
+    box_of,
+    ranges_by_field,
+    span_of,
+    union,
+    whole_key_range,
+)
 from lakebed.model.samples import Sample, split_points
 from lakebed.model.schema import schema_of
 
@@ -36,6 +44,21 @@ def test_a_box_around_a_key_range_holds_all_its_keys(
         if key_range.contains(encode_key(FIELDS, key)):
             for field, value, r in zip(FIELDS, key, box, strict=True):
                 assert r.contains(encode_field(field.type, value))
+
+
+def _prefixes() -> st.SearchStrategy[bytes]:
+    """Return encodings of leading values of a key."""
+    return st.builds(lambda key, size: encode_key(FIELDS, key[:size]), KEYS, st.integers(0, 3))
+
+
+@given(least=_prefixes(), most=st.none() | _prefixes())
+def test_ranges_by_field_are_just_the_range_of_whole_keys(least: bytes, most: bytes | None) -> None:
+    whole = KeyRange(least, most)
+    assume(not whole.is_empty)
+    boxes = [box_of(SCHEMA, one) for one in ranges_by_field(FIELDS, whole)]
+    found = [r for r in (whole_key_range(FIELDS, box) for box in boxes) if r is not None]
+    assert len(found) == len(boxes)
+    assert union(found) == (whole,)
 
 
 def test_a_box_around_ends_that_share_fields_tells_the_next_one() -> None:

@@ -111,6 +111,8 @@ class Auditor:
         self.wanted_gone: list[Callable[[Row], bool]] = []
         """Which rows were asked to be deleted so far, by values or many keys."""
         self.stored: StoredRows | None = None
+        self.deleted: dict[TransactionNumber, Counter[Row] | None] = {}
+        """What deletes took away, by entry; None: not known, as processing changes rows."""
 
     @property
     def number(self) -> TransactionNumber:
@@ -223,6 +225,7 @@ class Auditor:
         if any(claims[job] != files for job, files in self._claimed.items()):
             raise Violation(CLAIMS, f"entry {moment.number} changed the claims of another job")
         if isinstance(change, DeleteRanges):
+            self._note_deleted(change, moment)
             fields, ranges = self.state.schema().row_keys, change.key_ranges
             self._rows.append((moment.number, partial(_without, fields, ranges)))
         if isinstance(change, CreateTable | Split | Clear | DeleteRanges):
@@ -244,6 +247,8 @@ class Auditor:
         gone = self.stored.taken_away(self.state, change)
         if not all(any(one(row) for one in self.wanted_gone) for row in gone):
             raise Violation(ROWS, f"job {change.job} took rows away: {dict(gone)}")
+        if gone:
+            self._deleted(moment.number, None if self._processed else gone)
         if gone and self._processed is not None:
             width = len(self.state.schema().key_fields)
             keys = {row[:width] for row in gone}
@@ -251,6 +256,17 @@ class Auditor:
             gone = Counter({row: n for row, n in given.items() if row[:width] in keys})
         if gone:
             self._rows.append((moment.number, lambda rows: rows - gone))
+
+    def _note_deleted(self, change: DeleteRanges, moment: Moment) -> None:
+        """Write down what a delete of ranges takes away, before it does. What else the same entry
+        brought is not part of the version before."""
+        before = self._given_at(TransactionNumber(moment.number - 1))
+        left = _without(self.state.schema().row_keys, change.key_ranges, before)
+        self._deleted(moment.number, None if self._processed else before - left)
+
+    def _deleted(self, number: TransactionNumber, rows: Counter[Row] | None) -> None:
+        known = self.deleted.get(number, Counter())
+        self.deleted[number] = None if rows is None or known is None else known + rows
 
     def _claims(self) -> dict[JobId, set[FileName]]:
         rows = self.state.connection.execute(

@@ -139,7 +139,9 @@ class Machine:
         self.past = PastVersions(logs=self.logs, snapshots=self.snapshots)
         self.query = parts.query(files=self.files, past=self.past)
         self.delete = self._deletes()
-        self.follow = FollowChanges[Any](files=self.files, logs=self.logs, past=self.past)
+        self.follow = FollowChanges[Any](
+            files=self.files, logs=self.logs, past=self.past, query=self.query
+        )
         self.catalog = TableCatalog(
             registry=KillableRegistry(shared.registry, shared.weather, crashes),
             logs=self.logs,

@@ -239,13 +239,33 @@ class TupleFiles:
         processing: ProcessingPass | None = None,
     ) -> Iterator[Batch]:
         """Yield sorted rows, but for those of a selection."""
+        for batch in batches:
+            gone = set(map(id, self._wanted(schema, batch, selection, processing)))
+            yield [row for row in batch if id(row) not in gone]
+
+    def left_out(
+        self,
+        schema: Schema,
+        batches: Iterable[Batch],
+        selection: Selection,
+        processing: ProcessingPass | None = None,
+    ) -> Iterator[Batch]:
+        """Yield just those rows that `without` leaves out."""
+        for batch in batches:
+            yield list(self._wanted(schema, batch, selection, processing))
+
+    def _wanted(
+        self,
+        schema: Schema,
+        batch: Batch,
+        selection: Selection,
+        processing: ProcessingPass | None,
+    ) -> Batch:
         fits = self._layouts.of(schema).test(selection)
         latest = None if processing is None else processing.processing.latest
         stays = schema.fields.index(schema.field(latest.delete)) if latest and latest.delete else -1
-        for batch in batches:
-            found = [row for row in batch if fits(row) and not (stays >= 0 and row[stays])]
-            gone = set(map(id, _kept(schema, found, selection)))
-            yield [row for row in batch if id(row) not in gone]
+        found = [row for row in batch if fits(row) and not (stays >= 0 and row[stays])]
+        return list(_kept(schema, found, selection))
 
     def iterated(self, schema: Schema, batches: Iterable[Batch], use: IteratorUse) -> NoReturn:
         """Refuse: iterators take Arrow batches."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +16,7 @@ from lakebed.model.versions import AsOf
 
 if TYPE_CHECKING:
     from lakebed.face.followed_table import Follower, RowChange
+    from lakebed.model.ranges import Range
     from lakebed.table import Table
 
 POLL_SECONDS = 1.0
@@ -66,7 +67,7 @@ class ChangesArguments(msgspec.Struct, frozen=True, kw_only=True):
 def changes(session: Session, given: ChangesArguments) -> None:
     """Write what each commit did to the rows of TABLE, in the order of commits.
 
-    Rows that were taken in, and clears; compactions are no changes.
+    Rows that were taken in, deletes, and clears; compactions are no changes.
 
     What a follower was shown is acknowledged when it is written; after a kill some may come again.
     """
@@ -121,14 +122,18 @@ def _found(table: Table, follower: Follower | None, given: ChangesArguments) -> 
 
 
 def _show(session: Session, change: RowChange, *, rows: bool) -> None:
-    value = {
+    value: dict[str, object] = {
         "number": change.number,
         "at": time_text(change.at),
         "change": change.kind,
         "job": change.job,
         "rows": change.rows,
     }
-    does = counted(change.rows, "row") if change.kind == "rows" else "cleared"
+    if change.ranges:
+        value["ranges"] = [_shown_ranges(one) for one in change.ranges]
+    does = {"rows": "", "delete": "deleted ", "clear": "cleared"}[change.kind]
+    if change.kind != "clear":
+        does += counted(change.rows, "row")
     text = f"{change.number:>8}  {time_text(change.at)}  {does}  {change.job}"
     click.echo(json.dumps(value) if session.as_json or rows else text)
     if rows:
@@ -137,3 +142,14 @@ def _show(session: Session, change: RowChange, *, rows: bool) -> None:
         sys.stdout.flush()
         write_rows(change.read(), "jsonl", sys.stdout.buffer)
     sys.stdout.flush()
+
+
+def _shown_ranges(ranges: Mapping[str, Range]) -> dict[str, dict[str, object]]:
+    """Return ranges by key field as JSON has them: times and days as numbers, bytes in hex."""
+    return {
+        name: {
+            end: value.hex() if isinstance(value, bytes) else value
+            for end, value in msgspec.structs.asdict(one).items()
+        }
+        for name, one in ranges.items()
+    }

@@ -31,7 +31,7 @@ from lakebed.statestore.log_entries.feed_changes import (
 )
 from lakebed.statestore.log_entries.log_changes import LOG_FORMAT, ResumeLog
 from lakebed.statestore.log_entries.position_changes import DropPosition, ResetPosition
-from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRanges
+from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRanges, RecordDeleted
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -74,6 +74,7 @@ _FORMATS: dict[type, int] = {
     DropPosition: FEED_FORMAT,
     BeginAgain: FEED_FORMAT,
     DeleteRanges: DELETE_FORMAT,
+    RecordDeleted: DELETE_FORMAT,
     RaiseHorizon: VERSION_FORMAT,
     PutTag: VERSION_FORMAT,
     DropTag: VERSION_FORMAT,

@@ -1,4 +1,5 @@
-"""Deletes of ranges of keys: one change, whatever the ranges hold.
+"""Deletes: of ranges of keys, one change, whatever the ranges hold; and what a delete that rewrites
+files took away.
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
 what it does never changes (H14).
@@ -11,6 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from lakebed.errors import ConflictError, InvalidError
+from lakebed.model.files import StoredFile
 from lakebed.model.keys import prefix_values
 from lakebed.model.names import FileName, JobId, PartitionId
 from lakebed.model.ranges import KeyRange
@@ -47,11 +49,13 @@ class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ran
         others; b"": whatever they hold.
     shares: by leaf that is cut, as a split has them; of a leaf that changed since, rows are shared
         evenly.
+    rows: that the ranges held when they were counted, as queries would have given them.
     """
 
     ranges: tuple[tuple[bytes, bytes | None], ...]
     files: bytes = b""
     shares: tuple[tuple[PartitionId, Shares], ...] = ()
+    rows: int = 0
 
     @property
     def key_ranges(self) -> tuple[KeyRange, ...]:
@@ -91,6 +95,25 @@ class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ran
         change_each(state, "DELETE FROM file_references", dropped)
         for file in {r.file.name: r.file for r in dropped}.values():
             collect_if_unreferenced(state, file.name, file.size, moment)
+
+
+class RecordDeleted(msgspec.Struct, frozen=True, array_like=True, tag="record_deleted"):
+    """A file with the rows that a job of the same transaction left out, as queries would have given
+    them (H42). No row of the table is in it: it is garbage from the start, kept as long as a
+    follower has not passed this entry.
+    """
+
+    file: StoredFile
+    rows: int
+
+    def check(self, state: TableState) -> None:
+        if state.knows_file(self.file.name):
+            raise InvalidError("a file is added once", file=self.file.name.hex())
+        if self.rows < 1:
+            raise InvalidError("a file has rows", file=self.file.name.hex(), rows=self.rows)
+
+    def apply(self, state: TableState, moment: Moment) -> None:
+        collect_if_unreferenced(state, self.file.name, self.file.size, moment)
 
 
 def end_claims(state: TableState, jobs: set[JobId], moment: Moment) -> None:

@@ -49,7 +49,7 @@ from lakebed.statestore.log_entries.position_changes import (
     ResetPosition,
     sent_revision,
 )
-from lakebed.statestore.log_entries.range_deletes import DeleteRanges
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges, RecordDeleted
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -113,6 +113,7 @@ Change = (
     | DropPosition
     | BeginAgain
     | DeleteRanges
+    | RecordDeleted
     | RaiseHorizon
     | PutTag
     | DropTag

@@ -15,13 +15,15 @@ from lakebed.errors import (
 from lakebed.model.names import CommitId, TransactionNumber
 from lakebed.query.follow_changes import CommittedChange, Following
 from lakebed.statestore.log_entries.codec import decode_entry
-from lakebed.statestore.log_entries.file_changes import AddFiles
+from lakebed.statestore.log_entries.file_changes import AddFiles, ReplaceFiles
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges
 from lakebed.statestore.log_entries.table_changes import Clear
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import follower_of, horizon_of, is_kept, tags_of
 from lakebed.tables.versions import drop_tag, pin_version, put_tag
 from tests.simulation import actors
 from tests.simulation.auditor import Auditor
+from tests.simulation.deleting import delete_range, delete_rows
 from tests.simulation.machine import Machine
 from tests.simulation.rows import Row, rows_asked, rows_of
 from tests.simulation.violation import FOLLOWED, KEPT, READERS, Violation
@@ -221,6 +223,8 @@ def commits_at(auditor: Auditor, number: int) -> dict[CommitId, Counter[Row] | N
         for change in transaction.changes:
             if isinstance(change, Clear):
                 found[transaction.id] = Counter()
+            elif isinstance(change, DeleteRanges | ReplaceFiles) and number in auditor.deleted:
+                found[transaction.id] = auditor.deleted[TransactionNumber(number)]
             elif isinstance(change, AddFiles) and change.files:
                 found[transaction.id] = auditor.rows_asked(transaction.digest)
     return found
@@ -243,6 +247,8 @@ VERSION_ACTORS: dict[Actor, int] = {
     actors.snapshot: 3,
     actors.snapshot_twice: 6,
     actors.clear: 2,
+    delete_range: 4,
+    delete_rows: 3,
     tag: 14,  # type: ignore[dict-item]  # of this kind of world
     untag: 5,
     read_tag: 8,

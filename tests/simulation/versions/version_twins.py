@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 import pytest
 
+from lakebed.deletes import rewrite_leaves
 from lakebed.garbage import collect as collect_module
 from lakebed.garbage.collect import CollectGarbage, due_garbage
 from lakebed.model.names import Micros
@@ -123,6 +124,11 @@ def acknowledges_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Following, "__iter__", changes)
 
 
+def tells_no_delete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewrites files without rows, and the entry looks like that of a compaction."""
+    monkeypatch.setattr(rewrite_leaves, "_recorded", lambda *_: ())
+
+
 class VersionTwin(msgspec.Struct, frozen=True):
     """One broken rule, and the checkers of which one must notice it."""
 
@@ -146,5 +152,6 @@ VERSION_TWINS: dict[str, VersionTwin] = {
     "tag without a snapshot": _twin(keeps_no_snapshot, v.KEPT),
     "snapshot of a tag dropped": _twin(drops_snapshots_of_tags, v.KEPT),
     "follower's log is emptied": _twin(forgets_followers, v.FOLLOWED),
+    "a delete tells no follower": _twin(tells_no_delete, v.FOLLOWED),
     "acknowledged before it was given": _twin(acknowledges_first, v.FOLLOWED),
 }

@@ -203,3 +203,74 @@ def test_an_entry_with_several_commits_is_done_when_the_last_is_acknowledged(
     assert len(list(table.follow("mirror"))) == 2
     follower.acknowledge(second)
     assert list(table.follow("mirror")) == []
+
+
+def mirrored(copy: lakebed.Table, changes: object) -> None:
+    """Do to a copy what was done to a table."""
+    for change in changes:  # type: ignore[attr-defined]  # any of them
+        match change.kind:
+            case "rows":
+                copy.ingest(change.read().read_all(), job=f"of-{change.number}")
+            case "delete" if change.ranges:
+                copy.delete(ranges=change.ranges)
+            case "delete":
+                keys = change.read().read_all().column("id").to_pylist()
+                copy.delete(keys=keys)
+            case "clear":
+                copy.clear()
+
+
+def test_a_delete_of_ranges_says_which_and_gives_their_rows(table: lakebed.Table) -> None:
+    last = table.ingest(rows("abcdef"), job="one").number
+    table.delete(ranges=[{"id": ("b", "d")}, {"id": ("e", "f")}], job="gone")
+    (change,) = table.changes(after=last)
+    assert (change.kind, change.job, change.rows) == ("delete", "gone", 3)
+    assert change.ranges == [{"id": lakebed.Range("b", "d")}, {"id": lakebed.Range("e", "f")}]
+    assert change.read().read_all().column("id").to_pylist() == ["b", "c", "e"]
+
+
+def test_a_delete_by_values_gives_the_rows_that_went_and_nothing_of_those_that_stay(
+    table: lakebed.Table,
+) -> None:
+    last = table.ingest(rows("abcd"), job="one").number
+    wanted = table.query(where=lakebed.field("id") > "b").read_all()
+    table.delete(where=lakebed.field("id") > "b", keys=["c", "d"])
+    changes = list(table.changes(after=last))
+    assert [(change.kind, change.rows, change.ranges) for change in changes] == [("delete", 2, [])]
+    assert changes[0].read().read_all() == wanted
+
+
+def test_a_copy_that_follows_deletes_is_equal(lake: Lake, table: lakebed.Table) -> None:
+    copy = lake.create_table("copy", SCHEMA)
+    table.ingest(rows("abcdefgh"))
+    table.delete(ranges={"id": (None, "b")})
+    table.compact()
+    table.delete(where=lakebed.field("n") >= 0, keys=["c", "e"])
+    table.ingest(rows("c"))
+    table.delete(ranges={"id": ("g", None)})
+    mirrored(copy, table.changes())
+    assert copy.query().read_all() == table.query().read_all()
+    assert copy.query().read_all().column("id").to_pylist() == ["b", "c", "d", "f"]
+    table.delete(all=True)
+    (change,) = list(table.changes())[-1:]
+    assert change.ranges == [{}]
+    mirrored(copy, [change])
+    assert copy.count() == 0
+
+
+def test_deleted_rows_stay_readable_for_a_follower_and_go_afterwards(
+    lake: Lake, table: lakebed.Table, clock: VirtualClock
+) -> None:
+    table.ingest(rows("abcd"))
+    follower = table.follow("mirror")
+    table.delete(where=lakebed.field("id") == "b", keys=["a", "b"])
+    table.delete(ranges={"id": ("c", "d")})
+    collected(lake, table, clock)
+    changes = list(follower)
+    assert [read for _, _, read in told(changes)] == [["b"], ["c"]]
+    kept = sum(1 for _ in table._app.objects.list(""))
+    follower.acknowledge(changes[-1])
+    collected(lake, table, clock)
+    assert sum(1 for _ in table._app.objects.list("")) < kept
+    with pytest.raises(VersionExpiredError):
+        changes[0].read().read_all()

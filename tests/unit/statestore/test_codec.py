@@ -20,7 +20,7 @@ from lakebed.statestore.log_entries.codec import (
 from lakebed.statestore.log_entries.commit_ledger import FeedChange
 from lakebed.statestore.log_entries.feed_changes import Count, Define
 from lakebed.statestore.log_entries.log_changes import ResumeLog
-from lakebed.statestore.log_entries.range_deletes import DeleteRanges
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges, RecordDeleted
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
@@ -52,7 +52,7 @@ def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
         formats: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
         formats |= dict.fromkeys((TellTime, LeapTime, SetTimeBack, ResumeLog), 4)
         formats |= dict.fromkeys(get_args(FeedChange), 5)
-        formats |= {DeleteRanges: 6}
+        formats |= dict.fromkeys((DeleteRanges, RecordDeleted), 6)
         formats |= dict.fromkeys(get_args(VersionChange), 6)
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
