@@ -1,4 +1,5 @@
-"""Changes come in the order of commits, with the rows as they were taken in, at least once."""
+"""Changes come in the order of commits, with the rows that they took in or away, at least once
+(H42)."""
 
 import pytest
 
