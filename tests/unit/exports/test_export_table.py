@@ -93,6 +93,7 @@ def test_a_manifest_says_what_its_files_are(made: ExportedLake) -> None:
         {"ranges": {"id": (10, 60)}},
         {"keys": [3, 77], "where": lakebed.field("note").is_not_null()},
         {"columns": ["note", "id"]},
+        {"columns": "id", "where": "n > 300 and note like 'note 3%'"},
         {"columns": ["n"], "where": lakebed.field("note").is_null(), "ranges": {"id": (0, 51)}},
         {"keys": []},
     ],
@@ -105,6 +106,14 @@ def test_some_rows_and_columns_are_those_of_the_same_query(
     assert made.read().equals(wanted)
     assert done.rows == wanted.num_rows
     assert made.export(**asked).repeated
+
+
+def test_text_is_the_predicate_that_it_says(made: ExportedLake) -> None:
+    where = (lakebed.field("n") > 300) & lakebed.field("note").is_not_null()
+    made.export(where=where, columns=["id"])
+    assert made.export(where="n > 300 AND note IS NOT NULL", columns="id").repeated
+    with pytest.raises(InvalidError, match="of other rows or columns"):
+        made.export(where="n > 301 AND note IS NOT NULL", columns="id")
 
 
 def test_conditions_stand_in_the_manifest(made: ExportedLake) -> None:
@@ -287,6 +296,8 @@ def test_what_can_never_work_is_refused_before_anything_is_written(
         {"columns": []},
         {"where": pc.field("n") > 3},
         {"where": lakebed.field("nope") > 3},
+        {"where": "nope > 3"},
+        {"where": "n >"},
         {"ranges": {"n": (1, 2)}},
         {"workers": 0},
     ]
