@@ -115,6 +115,11 @@ class ExportPlan(msgspec.Struct, frozen=True, kw_only=True):
     slices: tuple[Slice, ...]
     is_past: bool = False
 
+    @property
+    def value_statistics(self) -> bool:
+        """Whether files tell the bounds of values, as those of the table do."""
+        return bool(self.definition["settings"].get("value_statistics", False))
+
     def version_pin(self, table: OpenTable, clock: Clock) -> VersionPin:
         """Return the pin of this version."""
         number = self.number if self.is_past else None

@@ -15,11 +15,14 @@ from lakebed.exports.ahead import made_ahead
 from lakebed.exports.export_plan import ExportPlan
 from lakebed.exports.exported_files import FirstAndLast, checksum_text, read_through
 from lakebed.exports.manifest import ExportedFile
+from lakebed.exports.rows_object import columns_sorted, put_rows
 from lakebed.exports.target import ExportTarget, note_path, rows_path
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.parquet_objects import put_bytes, put_parquet, row_groups_of
+from lakebed.query.parquet_objects import ParquetPut, put_bytes, row_groups_of
 from lakebed.query.run_query import RunQuery
 from lakebed.query.slices import Slice, plan_of_slice
+from lakebed.sorted_files.sorting.engines import kernels_pay
+from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
 from lakebed.statestore.open_table import OpenTable
 
 ROW_GROUP_BYTES = 16 << 20
@@ -48,7 +51,9 @@ class WriteSlice:
         self._plan = plan
         self._query_plan = plan.query_plan(selection)
         self._columns = plan.arrow_columns()
-        self._row_keys = self._query_plan.schema.row_keys
+        self._schema = self._query_plan.schema
+        self._row_keys = self._schema.row_keys
+        self._compiled = kernels_pay(sum(part.rows for part in plan.slices))
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -105,9 +110,7 @@ class WriteSlice:
                 return self._noted(part.number, empty)
             some = chain(() if first is None else (first,), ahead)
             try:
-                put = put_parquet(
-                    self._target.objects, path, self._columns, self._counted(some, on_rows)
-                )
+                put = self._put(path, self._counted(some, on_rows))
             except ObjectExistsError:  # another process does this export, too
                 return self._noted(part.number, self._read_through(path))
         file = ExportedFile(
@@ -119,6 +122,23 @@ class WriteSlice:
             last=keys.last,
         )
         return self._noted(part.number, file)
+
+    def _put(self, path: str, row_groups: Iterable[pa.Table]) -> ParquetPut:
+        names = self._columns.names
+        encoder = RowGroupEncoder(
+            self._schema,
+            compiled=self._compiled,
+            value_statistics=self._plan.value_statistics,
+            columns=names,
+        )
+        with closing(encoder):
+            return put_rows(
+                self._target.objects,
+                path,
+                row_groups,
+                encoder=encoder,
+                sorted_by=columns_sorted(self._schema, names),
+            )
 
     def _counted(self, row_groups: Iterable[pa.Table], on_rows: RowsDone) -> Iterator[pa.Table]:
         for row_group in row_groups:
