@@ -39,7 +39,8 @@ class ExportedTable(ExploredTable):
         asked: `keys`, `ranges`, `columns`, `where`, `as_of`, as in `query`, but for expressions of
             Arrow. Other rows, columns or another `as_of` are another export: name another target.
         restart: remove what an earlier export put there, and begin anew.
-        workers: threads; None: as many as there are CPUs, four at the most.
+        workers: slices that are read at the same time, by two threads each; None: as many as there
+            are CPUs, four at the most.
         on_progress: called with how many rows are written, and of how many, about.
 
         Raises:

@@ -82,7 +82,7 @@ class ExportTable:
         on_progress: Progress = lambda _done, _total: None,
     ) -> Exported:
         """Export what is asked for, or go on with that. restart: remove what an earlier export put
-        into the target, and begin anew. workers: threads.
+        into the target, and begin anew. workers: slices that are read at the same time.
 
         Raises:
             InvalidError: the request can never work, or the target holds anything else; nothing was
@@ -223,6 +223,7 @@ class ExportTable:
             target=asked.target,
             plan=plan,
             selection=asked.request.selection(plan.table_text.schema()),
+            readers=workers,
         )
         total = sum(part.rows for part in plan.slices)
         counted = _Counted(lambda done: on_progress(done, max(done, total)))
@@ -230,7 +231,7 @@ class ExportTable:
             found = _in_threads(
                 plan.slices,
                 lambda part: write.run(part, counted.add),
-                workers=workers,
+                threads=2 * workers,  # half of them finish files, or wait to read
                 stop=write.stop,
                 pin=pin,
             )
@@ -266,14 +267,14 @@ def _in_threads(
     slices: Sequence[Slice],
     write: Callable[[Slice], ExportedFile | None],
     *,
-    workers: int,
+    threads: int,
     stop: Callable[[], None],
     pin: VersionPin,
 ) -> list[ExportedFile | None]:
     """Return what `write` gives of each, in their order. The first error ends all, and is raised
     when every thread has ended."""
-    with ThreadPoolExecutor(workers, thread_name_prefix="lakebed-export") as threads:
-        futures = [threads.submit(write, part) for part in slices]
+    with ThreadPoolExecutor(threads, thread_name_prefix="lakebed-export") as pool:
+        futures = [pool.submit(write, part) for part in slices]
         waiting: set[Future[ExportedFile | None]] = set(futures)
         try:
             while waiting:

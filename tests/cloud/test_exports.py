@@ -31,7 +31,7 @@ SCHEMA = lakebed.schema_of(
     row_keys={"page": "int64"}, values={"seen": "int64", "times": "int64", "by": "string?"}
 )
 COUNTING = lakebed.Processing(
-    filter=lakebed.field("by") != "robot", aggregate={"seen": "sum", "times": "count", "by": "max"}
+    filter=lakebed.field("page") != 13, aggregate={"seen": "sum", "times": "count", "by": "max"}
 )
 PAGES = 200
 SLICE_BYTES = 2_000
@@ -45,7 +45,7 @@ def visits(step: int) -> pa.Table:
             "page": pages,
             "seen": [step] * len(pages),
             "times": [0] * len(pages),
-            "by": ["robot" if page % 5 == 1 else f"by {step}" for page in pages],
+            "by": [None if page % 5 else f"by {step}" for page in pages],
         }
     )
 
@@ -63,7 +63,7 @@ def archive(instance: RunningInstance) -> Iterator[str]:
 
 
 def counted(lake: lakebed.Lake) -> lakebed.Table:
-    """A table of two leaves that counts visits and leaves robots out."""
+    """A table of two leaves that counts visits and leaves a page out."""
     table = lake.create_table(
         "visits",
         SCHEMA,

@@ -46,7 +46,12 @@ class ExportArguments(msgspec.Struct, frozen=True, kw_only=True):
 @chosen_columns
 @chosen_version
 @click.option("--restart", is_flag=True, help="Remove what an export put there, and begin anew.")
-@click.option("--workers", type=int, metavar="N", help="Threads.  [default: one a CPU, at most 4]")
+@click.option(
+    "--workers",
+    type=int,
+    metavar="N",
+    help="Parts that are read at the same time.  [default: one a CPU, at most 4]",
+)
 @pass_session
 @arguments_as(ExportArguments)
 def export(session: Session, given: ExportArguments) -> None:

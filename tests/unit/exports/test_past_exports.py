@@ -11,7 +11,7 @@ import pytest
 
 import lakebed
 from lakebed.backends.faulty.crash_plan import CrashPlan, Moment
-from lakebed.errors import InvalidError, LakebedError, VersionExpiredError
+from lakebed.errors import CorruptError, InvalidError, LakebedError, VersionExpiredError
 from lakebed.exports.target import MANIFEST, PLAN
 from lakebed.model.versions import time_of
 from tests.unit.exports.exported_lake import ExportedLake, exported_lake, rows
@@ -151,6 +151,34 @@ def test_a_killed_export_of_an_older_version_keeps_its_pin_on_that_version(
     (second,) = made.pins()
     assert (second.id, second.number) == (first.id, number)
     assert second.until > first.until
+
+
+def test_an_export_that_goes_on_after_its_pin_ended_pins_that_version_again(
+    made: ExportedLake,
+) -> None:
+    as_of, wanted = then(made, "tag"), made.table.to_arrow()
+    number = newest(made)
+    assert made.killed(3, as_of=as_of)
+    live_on(made)  # the pin ends, and the tag keeps the version
+    assert made.pins() == []
+    assert made.killed(1, as_of=as_of)
+    assert [pin.number for pin in made.pins()] == [number]
+    made.table.drop_tag("then")
+    made.clock.advance(DAY / 2)
+    made.lake.run()
+    made.export(as_of=as_of)
+    assert made.read().equals(wanted)
+
+
+def test_a_missing_file_of_a_version_that_is_kept_is_damage(made: ExportedLake) -> None:
+    number = then(made, "number")
+    made.table.compact()
+    made.lake.run()
+    lake = Path(made.lake._app.location)
+    min(lake.glob("objects/tables/*/files/**/*.parquet")).unlink()
+    with pytest.raises(CorruptError, match="missing"):
+        made.export(as_of=number)
+    assert not (made.folder / MANIFEST).exists()
 
 
 def test_an_export_of_an_older_version_that_was_left_alone_is_refused(made: ExportedLake) -> None:

@@ -49,7 +49,10 @@ def test_other_programs_read_all_encodings(
     made.export(columns=["note", "n", "id"])
     wanted = made.table.to_arrow(columns=["note", "n", "id"])
     assert made.read().equals(wanted)
-    found = duckdb.sql(f"select * from '{made.folder}/*.parquet' order by n").to_arrow_table()
+    asked = f"select * from '{made.folder}/*.parquet' order by n"
+    relation = duckdb.connect().sql(asked)
+    assert relation is not None
+    found = relation.to_arrow_table()
     assert found.cast(wanted.schema).equals(wanted.sort_by("n"))
 
 
