@@ -11,10 +11,11 @@ import pytest
 from lakebed.exports import write_slice
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import Exported, ExportTable
+from lakebed.exports.rows_object import put_rows
 from lakebed.exports.target import MANIFEST
 from lakebed.query.parquet_objects import ParquetPut, row_groups_of
 from lakebed.query.run_query import QueryPlan
-from lakebed.query.slices import Slice
+from lakebed.query.slices import Slice, plan_of_slice
 from tests.unit.exports.exported_lake import SLICE_BYTES, ExportedLake, exported_lake
 
 DAY = 86_400
@@ -118,16 +119,15 @@ def test_the_next_slice_is_read_while_a_file_is_finished(
     read: list[int] = []
     is_read = threading.Event()
     reading, most = 0, 0
-    plain, put = write_slice.plan_of_slice, write_slice.put_rows
 
     def noted(plan: QueryPlan, part: Slice) -> QueryPlan:
         read.append(part.number)
         if len(read) == 2:
             is_read.set()
-        return plain(plan, part)
+        return plan_of_slice(plan, part)
 
     def patient(*given: Any, **named: Any) -> ParquetPut:  # noqa: ANN401 - as it is called
-        done = put(*given, **named)
+        done = put_rows(*given, **named)
         assert is_read.wait(60)
         return done
 
