@@ -131,11 +131,11 @@ def test_the_next_slice_is_read_while_a_file_is_finished(
         assert is_read.wait(60)
         return done
 
-    def counted(batches: Iterator[pa.RecordBatch], **named: Any) -> Iterator[pa.Table]:  # noqa: ANN401
+    def counted(batches: Iterator[pa.RecordBatch], *, bytes_max: int) -> Iterator[pa.Table]:
         nonlocal reading, most
         reading += 1
         most = max(most, reading)
-        yield from row_groups_of(batches, **named)
+        yield from row_groups_of(batches, bytes_max=bytes_max)
         reading -= 1
 
     monkeypatch.setattr(write_slice, "plan_of_slice", noted)

@@ -168,35 +168,6 @@ def test_kernels_and_pyarrow_write_the_same(rows: pa.Table) -> None:
     are_alike(ours, theirs)
 
 
-@settings(max_examples=20, deadline=None)
-@given(row_groups(), st.data())
-def test_some_columns_in_any_order_are_written_as_all_are(
-    rows: pa.Table, data: st.DataObject
-) -> None:
-    """Without the first key, a second one is not sorted: its bounds are those of all its values."""
-    names = data.draw(st.permutations(rows.column_names))
-    columns = names[: data.draw(st.integers(1, len(names)))]
-    some = rows.select(columns)
-    ours, theirs = (
-        file_of(FLAT, [some], compiled=compiled, columns=columns) for compiled in (True, False)
-    )
-    assert read(ours).equals(some)
-    assert read(theirs).equals(some)
-    are_alike(ours, theirs)
-
-
-def test_a_second_key_without_the_first_is_not_taken_for_sorted() -> None:
-    schema = schema_of(row_keys={"k": "string", "j": "string"}, values={"n": "int64"})
-    rows = rows_of(schema, {"k": ["a", "b", "c"], "j": ["y", "x", "z"], "n": [1, 2, 3]})
-    some = rows.select(["n", "j"])
-    ours, theirs = (
-        file_of(schema, [some], compiled=compiled, columns=["n", "j"]) for compiled in (True, False)
-    )
-    are_alike(ours, theirs)
-    bounds = pq.read_metadata(io.BytesIO(ours)).row_group(0).column(1).statistics
-    assert (bounds.min, bounds.max) == ("x", "z")
-
-
 ROW = {"s": "", "i": 0, "t": 0, "d": 0, "b": b"", "n": 0}
 
 
