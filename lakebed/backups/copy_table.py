@@ -35,6 +35,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
+from lakebed.statestore.log_entries.version_changes import PinVersion
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import KeptVersions, tags_of
 from lakebed.statestore.version_pin import VersionPin
@@ -313,7 +314,7 @@ def _changed_behind(log: TransactionLog, number: TransactionNumber) -> bool:
     """Whether the log holds more behind an entry than pins, which change no row."""
     try:
         return any(
-            not isinstance(change, PutPin | DropPin)
+            not isinstance(change, PutPin | PinVersion | DropPin)
             for at, body in log.read_after(number)
             for transaction in decode_entry(body, at).transactions
             for change in transaction.changes

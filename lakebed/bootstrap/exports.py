@@ -43,8 +43,8 @@ def export(
     workers: int | None,
     on_progress: Progress,
 ) -> Exported:
-    """Export rows of a table into a folder. workers: threads; None: as many as there are CPUs, at
-    most four. Raises: as `ExportTable.run`."""
+    """Export rows of a table into a folder. workers: slices that are read at the same time; None:
+    as many as there are CPUs, at most four. Raises: as `ExportTable.run`."""
     count = min(WORKERS_MAX, cpus()) if workers is None else workers
     if type(count) is not int or count < 1:
         raise InvalidError("not a number of workers", workers=workers, hint="give 1 or more")

@@ -4,7 +4,7 @@ table: files never change, so who reads it later reads the same rows."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -17,26 +17,45 @@ from lakebed.exports.target import PLAN, ExportTarget
 from lakebed.model.keys import decode_field, key_value_text
 from lakebed.model.names import Micros, RequestDigest, TableId, TransactionNumber, digest_of
 from lakebed.model.predicates.language import Predicate, checked_predicate, predicate_json
+from lakebed.model.predicates.text import predicate_from_text
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import Box
 from lakebed.model.schema import Field, Schema
 from lakebed.model.table_text import TableText
+from lakebed.model.versions import AsOf, AsOfTag, AsOfTime, Version, version_of
+from lakebed.ports.clock import Clock
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.conditions import condition_of
 from lakebed.query.run_query import QueryPlan
 from lakebed.query.slices import Slice
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.version_pin import VersionPin
 
 FORMAT = 1
 
 
+class AskedRows(TypedDict, total=False):
+    """What may be said of an `ExportRequest`."""
+
+    keys: Sequence[object] | None
+    ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None
+    columns: Sequence[str] | str | None
+    where: Predicate | str | None
+    as_of: AsOf | None
+
+
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows and columns: as `condition_of` takes them."""
+    """Which rows and columns, as `condition_of` takes them, of which version.
+
+    as_of: the version; None: the newest one when the export begins.
+    """
 
     keys: Sequence[object] | None = None
     ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None = None
-    columns: Sequence[str] | None = None
-    where: Predicate | None = None
+    columns: Sequence[str] | str | None = None
+    where: Predicate | str | None = None
+    as_of: AsOf | None = None
 
     def selection(self, schema: Schema) -> Selection:
         """Return the condition of a query. Raises: InvalidError, as `condition_of`."""
@@ -53,14 +72,18 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
         if self.keys is not None or self.ranges is not None:
             boxes = self.selection(schema).boxes
             found["ranges"] = [_box_json(schema.row_keys, box) for box in boxes]
-        if self.where is not None:
-            found["where"] = predicate_json(checked_predicate(self.where, schema), schema)
+        where = predicate_from_text(self.where) if isinstance(self.where, str) else self.where
+        if where is not None:
+            found["where"] = predicate_json(checked_predicate(where, schema), schema)
         return found or None
 
     def digest(self, schema: Schema) -> RequestDigest:
-        """Return what stands for it. Raises: InvalidError."""
-        columns = None if self.columns is None else list(self.columns)
+        """Return what stands for it, in the words of the version that is exported. Raises:
+        InvalidError."""
+        columns = self.selection(schema).columns
         asked = {"conditions": self.conditions(schema), "columns": columns}
+        if self.as_of is not None:
+            asked["as_of"] = _version_json(version_of(self.as_of))
         return digest_of(msgspec.json.encode(asked, order="deterministic"))
 
 
@@ -74,6 +97,7 @@ class ExportPlan(msgspec.Struct, frozen=True, kw_only=True):
     table_text: schema and processing of that version.
     at: the instant of the processing's pass.
     pin: what keeps the version.
+    is_past: the version was named: its pin has its number.
     """
 
     format: int = FORMAT
@@ -89,12 +113,30 @@ class ExportPlan(msgspec.Struct, frozen=True, kw_only=True):
     definition: dict[str, Any]
     pin: str
     slices: tuple[Slice, ...]
+    is_past: bool = False
+
+    @property
+    def value_statistics(self) -> bool:
+        """Whether files tell the bounds of values, as those of the table do."""
+        return bool(self.definition["settings"].get("value_statistics", False))
+
+    def version_pin(self, table: OpenTable, clock: Clock) -> VersionPin:
+        """Return the pin of this version."""
+        number = self.number if self.is_past else None
+        return VersionPin(table, self.pin, clock, number=number)
 
     def query_plan(self, selection: Selection) -> QueryPlan:
         """Return the plan of the query whose slices are exported, without any slice."""
         processing = self.table_text.row_processing()
         given = None if processing is None else ProcessingPass(processing, self.at, "query")
-        return QueryPlan(self.number, self.table_text.schema(), (), selection, processing=given)
+        return QueryPlan(
+            self.number,
+            self.table_text.schema(),
+            (),
+            selection,
+            processing=given,
+            is_past=self.is_past,
+        )
 
     def arrow_columns(self) -> pa.Schema:
         """Return the columns that are exported."""
@@ -133,6 +175,15 @@ def plan_in(target: ExportTarget) -> ExportPlan | None:
 
 class _Formatted(msgspec.Struct, frozen=True):
     format: int
+
+
+def _version_json(version: Version) -> dict[str, object]:
+    match version:
+        case AsOfTag(name=name):
+            return {"tag": name}
+        case AsOfTime(at=at):
+            return {"time": at}
+    return {"number": version}
 
 
 def _box_json(fields: Sequence[Field], box: Box) -> dict[str, Any]:

@@ -6,42 +6,40 @@ absent, under a name that follows from the plan: so a run goes on where another 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager
 from threading import Lock
-from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
 from lakebed.errors import (
-    CorruptError,
-    InvalidError,
     LakebedError,
     ObjectExistsError,
     UnknownOutcomeError,
     VersionExpiredError,
 )
-from lakebed.exports.export_plan import ExportPlan, ExportRequest, plan_bytes, plan_in
+from lakebed.exports.asked_export import AskedExport
+from lakebed.exports.export_plan import ExportPlan, ExportRequest, plan_bytes
 from lakebed.exports.manifest import ExportedFile, ExportManifest, manifest_bytes, manifest_in
-from lakebed.exports.target import MANIFEST, PLAN, PROGRESS, ExportTarget, is_rows_path
+from lakebed.exports.target import MANIFEST, PLAN, ExportTarget
 from lakebed.exports.write_slice import WriteSlice
-from lakebed.model.names import Micros
+from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.table_text import table_text
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.query.parquet_objects import put_bytes
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.query.slices import SLICE_BYTES, Slice, slices_of
+from lakebed.statestore.keep_versions import require_kept
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.version_pin import VersionPin
-from lakebed.tables.definition import definition_of
+from lakebed.tables.definition import definition_in
 
 WAKE_SECONDS = 60.0
 """How often it is seen to the pin while slices are written."""
 ID_DIGITS = 16
-DELETED_AT_ONCE = 1_000
 
 Progress = Callable[[int, int], None]
 """Is called with how many rows lie in files, and of how many, about."""
@@ -65,18 +63,6 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     repeated: bool = False
 
 
-class _Asked(NamedTuple):
-    """What is to be exported, and where to.
-
-    digest: of the request, in hex digits.
-    """
-
-    table: OpenTable
-    target: ExportTarget
-    request: ExportRequest
-    digest: str
-
-
 class ExportTable:
     """Exports tables. Safe to kill anywhere; several processes may do the same export at once."""
 
@@ -96,7 +82,7 @@ class ExportTable:
         on_progress: Progress = lambda _done, _total: None,
     ) -> Exported:
         """Export what is asked for, or go on with that. restart: remove what an earlier export put
-        into the target, and begin anew. workers: threads.
+        into the target, and begin anew. workers: slices that are read at the same time.
 
         Raises:
             InvalidError: the request can never work, or the target holds anything else; nothing was
@@ -104,36 +90,35 @@ class ExportTable:
             CorruptError: a file of the table, or of the target, is damaged.
             UnavailableError, UnknownOutcomeError, DeniedError: run it again; it goes on.
         """
-        with table.head.reading() as state:
-            schema = state.schema()
-        request.selection(schema)
-        asked = _Asked(table, target, request, request.digest(schema).hex())
+        asked = AskedExport(table, target, request)
         if restart:
-            _remove_export(table, target, self._clock)
-        plan, done = _found(asked)
+            self._number(asked)  # what is refused removes nothing
+            asked.remove(self._clock)
+        plan, done = asked.found()
         pin = None
         if plan is None and done is None:
             plan, pin = self._begun(asked, slice_bytes)
-            done = _found(asked)[1]  # another process may have done all of it meanwhile
+            done = asked.found()[1]  # another process may have done all of it meanwhile
         if plan is None or done is not None:
             assert done is not None, "there is one or the other"
-            _finish(table, target, plan, self._clock)
+            asked.finish(plan, self._clock)
             return _exported(target, done, repeated=True)
         if pin is None:
-            pin = VersionPin(table, plan.pin, self._clock)
-            pin.put()
+            pin = plan.version_pin(table, self._clock)
+            with _hint_of_restart():
+                pin.put()
         try:
             files = self._written(asked, plan, pin, workers=workers, on_progress=on_progress)
         except LakebedError:
-            done = _finished_by_another(asked)
+            done = asked.finished_by_another()
             if done is None:
                 raise
-            _finish(table, target, plan, self._clock)
+            asked.finish(plan, self._clock)
             return _exported(target, done, repeated=True)
         return self._completed(asked, plan, files)
 
     def _completed(
-        self, asked: _Asked, plan: ExportPlan, files: Sequence[ExportedFile]
+        self, asked: AskedExport, plan: ExportPlan, files: Sequence[ExportedFile]
     ) -> Exported:
         """Put the manifest, which makes an export of the files, and tell of it."""
         table, target = asked.table, asked.target
@@ -142,7 +127,7 @@ class ExportTable:
             put_bytes(target.objects, MANIFEST, manifest_bytes(manifest))
         except ObjectExistsError:  # another process was faster
             manifest = manifest_in(target) or manifest
-        _finish(table, target, plan, self._clock)
+        asked.finish(plan, self._clock)
         exported = _exported(target, manifest)
         events.emit(
             events.TABLE_EXPORTED,
@@ -154,21 +139,22 @@ class ExportTable:
         return exported
 
     def _begun(
-        self, asked: _Asked, slice_bytes: int
+        self, asked: AskedExport, slice_bytes: int
     ) -> tuple[ExportPlan | None, VersionPin | None]:
-        """Pin the newest version, and put its plan. Returns both; without the pin the plan of
-        another process that was faster, None where that has finished."""
+        """Pin the version, and put its plan. Returns both; without the pin the plan of another
+        process that was faster, None where that has finished."""
         table, target = asked.table, asked.target
+        number = self._number(asked)
         target.objects.create(PLAN).abort()  # can it be written at all?
         id_ = f"export-{table.fresh_id()}"
-        pin = VersionPin(table, id_, self._clock)
+        pin = VersionPin(table, id_, self._clock, number=number)
         pin.put()
         try:
-            plan = self._planned(asked, id_, slice_bytes)
+            plan = self._planned(asked, id_, number, slice_bytes)
             put_bytes(target.objects, PLAN, plan_bytes(plan))
         except ObjectExistsError:
             pin.drop()
-            return _found(asked)[0], None
+            return asked.found()[0], None
         except UnknownOutcomeError:  # it may be there: the pin ends by itself
             raise
         except LakebedError:
@@ -176,26 +162,42 @@ class ExportTable:
             raise
         return plan, pin
 
-    def _planned(self, asked: _Asked, pin: str, slice_bytes: int) -> ExportPlan:
+    def _number(self, asked: AskedExport) -> TransactionNumber | None:
+        """Refuse what can never work. Returns the number of the version that was named; None: the
+        newest is asked for."""
         table, request = asked.table, asked.request
-        with table.head.reading():  # plan and definition are of one version
-            query = self._query.plan(table, request.selection)
-            definition = definition_of(table)
+        with self._query.version(table, request.as_of) as state:
+            request.selection(state.schema())
+            number = state.head().number
+        if request.as_of is None:
+            return None
+        require_kept(table, number)
+        return number
+
+    def _planned(
+        self, asked: AskedExport, pin: str, number: TransactionNumber | None, slice_bytes: int
+    ) -> ExportPlan:
+        table, request = asked.table, asked.request
+        with self._query.version(table, number) as state:  # plan and definition are of one version
+            query = self._query.plan(table, request.selection, as_of=number)
+            definition = definition_in(state)
+        assert query.condition is not None, "a user's plan has one"
         schema, done = query.schema, query.processing
         text = table_text(schema, None if done is None else done.processing)
         return ExportPlan(
             id=table.fresh_id()[:ID_DIGITS],
-            request=asked.digest,
+            request=request.digest(schema).hex(),
             table=table.id,
             name=table.name,
             number=query.number,
             table_text=text,
             at=Micros(0) if done is None else done.at,
-            columns=None if request.columns is None else tuple(request.columns),
+            columns=query.condition.columns,
             conditions=request.conditions(schema),
             definition=definition,
             pin=pin,
             slices=self._slices(table, query, slice_bytes),
+            is_past=number is not None,
         )
 
     def _slices(self, table: OpenTable, query: QueryPlan, slice_bytes: int) -> tuple[Slice, ...]:
@@ -206,7 +208,7 @@ class ExportTable:
 
     def _written(
         self,
-        asked: _Asked,
+        asked: AskedExport,
         plan: ExportPlan,
         pin: VersionPin,
         *,
@@ -221,21 +223,29 @@ class ExportTable:
             target=asked.target,
             plan=plan,
             selection=asked.request.selection(plan.table_text.schema()),
+            readers=workers,
         )
         total = sum(part.rows for part in plan.slices)
         counted = _Counted(lambda done: on_progress(done, max(done, total)))
-        try:
+        with _hint_of_restart():
             found = _in_threads(
                 plan.slices,
                 lambda part: write.run(part, counted.add),
-                workers=workers,
+                threads=2 * workers,  # half of them finish files, or wait to read
                 stop=write.stop,
                 pin=pin,
             )
-        except VersionExpiredError as error:
-            error.hint = "begin anew with the newest version: --restart (restart=True)"
-            raise
         return [file for file in found if file is not None]
+
+
+@contextmanager
+def _hint_of_restart() -> Iterator[None]:
+    """Say what to do where the version of an export that was begun is gone."""
+    try:
+        yield
+    except VersionExpiredError as error:
+        error.hint = "begin anew with a version that is kept: --restart (restart=True)"
+        raise
 
 
 class _Counted:
@@ -257,14 +267,14 @@ def _in_threads(
     slices: Sequence[Slice],
     write: Callable[[Slice], ExportedFile | None],
     *,
-    workers: int,
+    threads: int,
     stop: Callable[[], None],
     pin: VersionPin,
 ) -> list[ExportedFile | None]:
     """Return what `write` gives of each, in their order. The first error ends all, and is raised
     when every thread has ended."""
-    with ThreadPoolExecutor(workers, thread_name_prefix="lakebed-export") as threads:
-        futures = [threads.submit(write, part) for part in slices]
+    with ThreadPoolExecutor(threads, thread_name_prefix="lakebed-export") as pool:
+        futures = [pool.submit(write, part) for part in slices]
         waiting: set[Future[ExportedFile | None]] = set(futures)
         try:
             while waiting:
@@ -304,73 +314,3 @@ def _exported(target: ExportTarget, done: ExportManifest, *, repeated: bool = Fa
         bytes=sum(file.bytes for file in done.files),
         repeated=repeated,
     )
-
-
-def _found(asked: _Asked) -> tuple[ExportPlan | None, ExportManifest | None]:
-    """Return the plan and the manifest of this export that lie in the target.
-
-    Raises:
-        InvalidError: the target holds another export, or anything else.
-    """
-    target, there = asked.target, None
-    for _ in range(2):  # another process may have finished between plan and listing
-        plan = plan_in(target)
-        done = manifest_in(target)  # behind the plan: who finishes puts it, then deletes the plan
-        if plan is not None:
-            _refuse_other(asked, plan.table, plan.request)
-        if done is not None:
-            _refuse_other(asked, done.table, done.request)
-        there = next(target.objects.list(""), None)
-        if plan is not None or done is not None or there is None:
-            return plan, done
-    hint = "name an empty folder, or one that is not there yet"
-    raise InvalidError("the target is not empty", path=target.address(there or ""), hint=hint)
-
-
-def _finished_by_another(asked: _Asked) -> ExportManifest | None:
-    """Return the manifest of this export, if there is one now: who puts it removes folders and the
-    pin, which fails the writes and reads of a slower process."""
-    done = manifest_in(asked.target)
-    if done is None or (done.table, done.request) != (asked.table.id, asked.digest):
-        return None
-    return done
-
-
-def _refuse_other(asked: _Asked, table: str, request: str) -> None:
-    """Refuse a target that holds an export of another table, or another request. Raises:
-    InvalidError."""
-    if (table, request) != (asked.table.id, asked.digest):
-        what = "of another table" if table != asked.table.id else "of other rows or columns"
-        hint = "name another target, or remove that export: --restart (restart=True)"
-        target = asked.target.location
-        raise InvalidError(f"the target holds an export {what}", target=target, hint=hint)
-
-
-def _finish(table: OpenTable, target: ExportTarget, plan: ExportPlan | None, clock: Clock) -> None:
-    """Let the version be collected, and remove what only an unfinished export needs, the plan last:
-    a run that is killed here is finished by the next one."""
-    if plan is not None:
-        VersionPin(table, plan.pin, clock).drop()
-        _delete(target, [path for path in target.objects.list(f"{PROGRESS}/") if path != PLAN])
-        _delete(target, [PLAN])
-    target.tidy()
-
-
-def _remove_export(table: OpenTable, target: ExportTarget, clock: Clock) -> None:
-    """Remove all that exports put into the target, the manifest first and the plan last: a run that
-    is killed here finds an unfinished export."""
-    with suppress(CorruptError):
-        plan = plan_in(target)
-        if plan is not None and plan.table == table.id:
-            VersionPin(table, plan.pin, clock).drop()
-    _delete(target, [MANIFEST])
-    ours = [path for path in target.objects.list("") if is_rows_path(path)]
-    notes = [path for path in target.objects.list(f"{PROGRESS}/") if path != PLAN]
-    _delete(target, [*ours, *notes])
-    _delete(target, [PLAN])
-    target.tidy()
-
-
-def _delete(target: ExportTarget, paths: Sequence[str]) -> None:
-    for at in range(0, len(paths), DELETED_AT_ONCE):
-        target.objects.delete(paths[at : at + DELETED_AT_ONCE])

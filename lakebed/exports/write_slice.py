@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import chain
 
@@ -15,11 +15,14 @@ from lakebed.exports.ahead import made_ahead
 from lakebed.exports.export_plan import ExportPlan
 from lakebed.exports.exported_files import FirstAndLast, checksum_text, read_through
 from lakebed.exports.manifest import ExportedFile
+from lakebed.exports.rows_object import columns_sorted, put_rows
 from lakebed.exports.target import ExportTarget, note_path, rows_path
 from lakebed.ports.sorted_files import Selection
-from lakebed.query.parquet_objects import put_bytes, put_parquet, row_groups_of
+from lakebed.query.parquet_objects import ParquetPut, put_bytes, row_groups_of
 from lakebed.query.run_query import RunQuery
 from lakebed.query.slices import Slice, plan_of_slice
+from lakebed.sorted_files.sorting.engines import kernels_pay
+from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
 from lakebed.statestore.open_table import OpenTable
 
 ROW_GROUP_BYTES = 16 << 20
@@ -31,7 +34,11 @@ RowsDone = Callable[[int], None]
 
 class WriteSlice:
     """Writes slices of one plan, in any order, by any number of threads. Safe to kill anywhere, and
-    for several processes at once: objects are put if absent."""
+    for several processes at once: objects are put if absent.
+
+    readers: so many slices are read at the same time. Another one is begun when one is read to its
+        end, while its file is finished.
+    """
 
     def __init__(
         self,
@@ -41,6 +48,7 @@ class WriteSlice:
         target: ExportTarget,
         plan: ExportPlan,
         selection: Selection,
+        readers: int,
     ) -> None:
         self._query = query
         self._table = table
@@ -48,7 +56,10 @@ class WriteSlice:
         self._plan = plan
         self._query_plan = plan.query_plan(selection)
         self._columns = plan.arrow_columns()
-        self._row_keys = self._query_plan.schema.row_keys
+        self._schema = self._query_plan.schema
+        self._row_keys = self._schema.row_keys
+        self._compiled = kernels_pay(sum(part.rows for part in plan.slices))
+        self._reading = threading.Semaphore(readers)
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -96,18 +107,14 @@ class WriteSlice:
     def _written(self, part: Slice, on_rows: RowsDone) -> ExportedFile:
         path = rows_path(self._plan.id, part.number)
         keys = FirstAndLast(self._row_keys, self._columns)
-        batches = self._query.read(self._table, plan_of_slice(self._query_plan, part))
-        row_groups = row_groups_of(map(keys.seen, batches), bytes_max=ROW_GROUP_BYTES)
-        with closing(made_ahead(row_groups)) as ahead:
+        with closing(made_ahead(self._row_groups(part, keys))) as ahead:
             first = next(ahead, None)
             if first is None and part.number:
                 empty = ExportedFile(path=path, rows=0, bytes=0, checksum=checksum_text(0))
                 return self._noted(part.number, empty)
             some = chain(() if first is None else (first,), ahead)
             try:
-                put = put_parquet(
-                    self._target.objects, path, self._columns, self._counted(some, on_rows)
-                )
+                put = self._put(path, self._counted(some, on_rows))
             except ObjectExistsError:  # another process does this export, too
                 return self._noted(part.number, self._read_through(path))
         file = ExportedFile(
@@ -120,12 +127,39 @@ class WriteSlice:
         )
         return self._noted(part.number, file)
 
+    def _row_groups(self, part: Slice, keys: FirstAndLast) -> Generator[pa.Table, None, None]:
+        """Read a slice, when it is its turn."""
+        with self._reading:
+            self._check_stopped()
+            batches = self._query.read(self._table, plan_of_slice(self._query_plan, part))
+            yield from row_groups_of(map(keys.seen, batches), bytes_max=ROW_GROUP_BYTES)
+
+    def _put(self, path: str, row_groups: Iterable[pa.Table]) -> ParquetPut:
+        names = self._columns.names
+        encoder = RowGroupEncoder(
+            self._schema,
+            compiled=self._compiled,
+            value_statistics=self._plan.value_statistics,
+            columns=names,
+        )
+        with closing(encoder):
+            return put_rows(
+                self._target.objects,
+                path,
+                row_groups,
+                encoder=encoder,
+                sorted_by=columns_sorted(self._schema, names),
+            )
+
     def _counted(self, row_groups: Iterable[pa.Table], on_rows: RowsDone) -> Iterator[pa.Table]:
         for row_group in row_groups:
-            if self._stopped.is_set():
-                raise UnavailableError("the export was stopped", hint="run it again: it goes on")
+            self._check_stopped()
             yield row_group
             on_rows(row_group.num_rows)
+
+    def _check_stopped(self) -> None:
+        if self._stopped.is_set():
+            raise UnavailableError("the export was stopped", hint="run it again: it goes on")
 
     def _read_through(self, path: str) -> ExportedFile:
         return read_through(self._target, path, self._row_keys, self._columns)

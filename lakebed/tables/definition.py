@@ -15,6 +15,7 @@ from lakebed.model.partitions import split_points_in
 from lakebed.model.processing import Processing, processing_from_json, processing_json
 from lakebed.model.schema import Schema, schema_from_json, schema_json
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.state import TableState
 
 FORMAT = 1
 _PARTS = ("format", "schema", "split_points", "settings", "processing")
@@ -34,11 +35,16 @@ class Definition(msgspec.Struct, frozen=True):
 
 def definition_of(table: OpenTable) -> dict[str, Any]:
     """Return a table's definition, as `definition_from_json` reads it."""
-    settings, usual = msgspec.to_builtins(table.settings()), msgspec.to_builtins(TableSettings())
     with table.head.reading() as state:
-        state.require_table()
-        schema, processing = state.schema(), state.processing()
-        points = split_points_in(state.tree(), schema)
+        return definition_in(state)
+
+
+def definition_in(state: TableState) -> dict[str, Any]:
+    """Return the definition of a version of a table. Raises: TableMissingError: it was dropped."""
+    state.require_table()
+    schema, processing = state.schema(), state.processing()
+    points = split_points_in(state.tree(), schema)
+    settings, usual = msgspec.to_builtins(state.settings()), msgspec.to_builtins(TableSettings())
     fresh = Schema(row_keys=schema.row_keys, sort_keys=schema.sort_keys, values=schema.values)
     return {
         "format": FORMAT,

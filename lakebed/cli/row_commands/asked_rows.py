@@ -60,6 +60,16 @@ def chosen_columns(command: Callable[..., None]) -> Callable[..., None]:
     return option(command)
 
 
+def chosen_version(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option that says which version."""
+    option = click.option(
+        "--as-of",
+        metavar="VERSION",
+        help="An older version: a log number, a time like 2026-11-25T10:00Z, or a tag.",
+    )
+    return option(command)
+
+
 def asked_of(schema: Schema, given: ChosenRows) -> dict[str, Any]:
     """Return which rows, as `Table.query` takes them. Raises: InvalidError."""
     return {

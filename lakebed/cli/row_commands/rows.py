@@ -11,7 +11,13 @@ import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
 from lakebed.cli.progress import ProgressLine
-from lakebed.cli.row_commands.asked_rows import asked_of, chosen_columns, chosen_rows, columns_of
+from lakebed.cli.row_commands.asked_rows import (
+    asked_of,
+    chosen_columns,
+    chosen_rows,
+    chosen_version,
+    columns_of,
+)
 from lakebed.cli.row_commands.key_text import zones_from_text
 from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
@@ -212,11 +218,7 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
 )
 @click.option("--count", is_flag=True, help="Write how many rows instead of the rows.")
 @click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
-@click.option(
-    "--as-of",
-    metavar="VERSION",
-    help="An older version: a log number, a time like 2026-11-25T10:00Z, or a tag.",
-)
+@chosen_version
 @pass_session
 @arguments_as(QueryArguments)
 def query(session: Session, given: QueryArguments) -> None:

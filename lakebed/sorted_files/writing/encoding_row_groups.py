@@ -7,6 +7,7 @@ is bytes: row groups of any thread or file can be joined into one file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -45,14 +46,22 @@ class RowGroupEncoder:
     """Encodes row groups, one after the other, of one file or of several. Not for two threads.
 
     The rows of the first one that has many decide how columns are written. compiled: whether
-    kernels are used.
+    kernels are used. columns: that they have, in their order; None: all of the schema.
     """
 
-    def __init__(self, schema: Schema, *, compiled: bool, value_statistics: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        compiled: bool,
+        value_statistics: bool = False,
+        columns: Sequence[str] | None = None,
+    ) -> None:
         self._schema = schema
+        self._arrow = _arrow_columns(schema, columns)
         self._compiled = compiled
         self._value_statistics = value_statistics
-        self.template = template_for(schema)
+        self.template = template_for(schema, columns)
         """A footer of no row groups, for files of these."""
         self._columns = self.template.columns
         self._codecs = [Codec.ZSTD] * len(self._columns)
@@ -102,7 +111,7 @@ class RowGroupEncoder:
         self._choices, self._is_chosen = choices, len(first) >= TELLING_ROWS_MIN
         self.close()
         if self._compiled:
-            self.kernels = _Kernels(arrow_schema(self._schema), choices)
+            self.kernels = _Kernels(self._arrow, choices, sorted_by=self._schema.row_keys[0].name)
 
     def _choose_codecs(self, packed: EncodedRowGroup) -> None:
         for index, (column, chunk) in enumerate(zip(self._columns, packed.chunks, strict=True)):
@@ -111,17 +120,24 @@ class RowGroupEncoder:
                 self._codecs[index] = Codec.UNCOMPRESSED
 
 
-def template_for(schema: Schema) -> Footer:
-    """Return a footer for a file of row groups of this schema."""
-    columns = arrow_schema(schema)
-    choices = choose(schema, columns.empty_table())
-    return template_of(columns, writer_options(choices, columns.names, 1, {}))
+def template_for(schema: Schema, columns: Sequence[str] | None = None) -> Footer:
+    """Return a footer for a file of row groups of this schema. columns: that they have; None:
+    all."""
+    there = _arrow_columns(schema, columns)
+    choices = choose(schema, there.empty_table())
+    return template_of(there, writer_options(choices, there.names, 1, {}))
+
+
+def _arrow_columns(schema: Schema, columns: Sequence[str] | None) -> pa.Schema:
+    whole = arrow_schema(schema)
+    return whole if columns is None else pa.schema([whole.field(name) for name in columns])
 
 
 class _Kernels:
-    """Encodes the columns that kernels know."""
+    """Encodes the columns that kernels know. sorted_by: the column by which rows are sorted, before
+    any other."""
 
-    def __init__(self, columns: pa.Schema, choices: ColumnChoices) -> None:
+    def __init__(self, columns: pa.Schema, choices: ColumnChoices, *, sorted_by: str) -> None:
         from lakebed.kernels import encoding as kernels  # noqa: PLC0415  loads llvmlite
         from lakebed.parquet_bytes.chunk_metadata import (  # noqa: PLC0415  loads llvmlite
             ColumnEncoding,
@@ -144,7 +160,7 @@ class _Kernels:
             if is_value and name in choices.bounded:
                 continue  # kernels know bounds of keys, which are never null
             bounds = kernels.UNBOUNDED if is_value else kernels.UNSORTED
-            bounds = kernels.SORTED if name == choices.keys[0] else bounds
+            bounds = kernels.SORTED if name == sorted_by else bounds
             self._columns[name] = ColumnEncoding(
                 name, column.type, column.nullable, encoding, bounds
             )

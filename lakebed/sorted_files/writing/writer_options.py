@@ -54,17 +54,20 @@ class ColumnChoices(msgspec.Struct, frozen=True):
 
 
 def choose(schema: Schema, first: pa.Table, *, value_statistics: bool = False) -> ColumnChoices:
-    """Return how columns are written. first: the rows of the first row group. value_statistics:
-    whether columns of values have any, as far as they are of one piece and not long."""
-    keys = tuple(field.name for field in schema.key_fields)
+    """Return how columns are written. first: the rows of the first row group, perhaps with some of
+    the columns only. value_statistics: whether columns of values have any, as far as they are of
+    one piece and not long."""
+    there = set(first.column_names)
+    keys = tuple(field.name for field in schema.key_fields if field.name in there)
+    values = [field for field in schema.values if field.name in there]
     bounded = set(keys)
     if value_statistics:
-        bounded |= {field.name for field in schema.values if _is_short(field.type)}
-    dictionaries = {f.name for f in schema.values if _repeats(f.type, first.column(f.name))}
+        bounded |= {field.name for field in values if _is_short(field.type)}
+    dictionaries = {f.name for f in values if _repeats(f.type, first.column(f.name))}
     encodings: dict[str, str] = {}
     ambiguous = set()  # a field called "a.b" beside a member b of a: pyarrow takes them for one
     for field in schema.fields:
-        for path, encoding in _encodings(field.name, field.type):
+        for path, encoding in _encodings(field.name, field.type) if field.name in there else ():
             if path in encodings or path in dictionaries:
                 ambiguous.add(path)
             encodings[path] = encoding

@@ -142,6 +142,19 @@ def test_a_backup_of_an_idle_lake_writes_nothing(lake: Lake, backup: Path) -> No
     assert (done.files_copied, done.problem) == (0, None)
 
 
+@pytest.mark.parametrize("as_of", [None, 3], ids=["newest", "older"])
+def test_an_export_since_the_last_backup_is_no_reason_for_another(
+    lake: Lake, backup: Path, tmp_path: Path, as_of: int | None
+) -> None:
+    add(lake.table("t"), "a")
+    add(lake.table("t"), "b")
+    lake.backup(backup)
+    lake.table("t").export(tmp_path / "out", as_of=as_of)
+    before = entries(lake)
+    lake.backup(backup)
+    assert entries(lake) == before  # it has pinned nothing
+
+
 def test_files_stay_until_they_are_copied_though_others_collect_garbage(
     lake: Lake, backup: Path, tmp_path: Path
 ) -> None:

@@ -108,6 +108,20 @@ def test_another_export_needs_another_target_or_a_restart(trips: Shell) -> None:
     assert exported(trips).to_pydict() == {"id": ["a", "b", "c"]}
 
 
+def test_an_older_version_is_exported_or_refused(trips: Shell) -> None:
+    number = entries(trips)
+    trips.ok("table", "tag", "trips", "then", "--as-of", str(number))
+    trips.ok("ingest", "trips", str(trips.folder / "rows.parquet"), "--job", "again")
+    for as_of in ("0", str(entries(trips) + 9), "thn", "2999-01-01T00:00Z"):
+        code, error = trips.refused("export", "trips", out(trips), "--as-of", as_of)
+        assert (code, Path(out(trips)).exists()) == (2, False), error
+    told = trips.json(
+        "export", "trips", out(trips), "--as-of", "then", "--where", "n between 1 and 2"
+    )
+    assert (told["number"], told["rows"]) == (number, 2)
+    assert exported(trips).to_pydict() == {"id": ["a", "b"], "n": [1, 2]}
+
+
 def test_a_table_is_restored_once_into_a_lake_that_is_made(trips: Shell) -> None:
     trips.ok("export", "trips", out(trips))
     other = Shell(trips.folder / "other")

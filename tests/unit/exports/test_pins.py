@@ -3,12 +3,19 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakebed.exports import write_slice
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import Exported, ExportTable
+from lakebed.exports.rows_object import put_rows
 from lakebed.exports.target import MANIFEST
+from lakebed.query.parquet_objects import ParquetPut, row_groups_of
+from lakebed.query.run_query import QueryPlan
+from lakebed.query.slices import Slice, plan_of_slice
 from tests.unit.exports.exported_lake import SLICE_BYTES, ExportedLake, exported_lake
 
 DAY = 86_400
@@ -102,3 +109,39 @@ def test_a_process_that_another_one_overtakes_ends_with_its_result(made: Exporte
     assert made.read().equals(wanted)
     assert set(made.names()) == {*(file.name for file in made.files()), MANIFEST}
     assert made.pins() == []
+
+
+def test_the_next_slice_is_read_while_a_file_is_finished(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever puts the first file waits until rows of the second slice were read. Never more slices
+    are read at once than there are workers."""
+    read: list[int] = []
+    is_read = threading.Event()
+    reading, most = 0, 0
+
+    def noted(plan: QueryPlan, part: Slice) -> QueryPlan:
+        read.append(part.number)
+        if len(read) == 2:
+            is_read.set()
+        return plan_of_slice(plan, part)
+
+    def patient(*given: Any, **named: Any) -> ParquetPut:  # noqa: ANN401 - as it is called
+        done = put_rows(*given, **named)
+        assert is_read.wait(60)
+        return done
+
+    def counted(batches: Iterator[pa.RecordBatch], *, bytes_max: int) -> Iterator[pa.Table]:
+        nonlocal reading, most
+        reading += 1
+        most = max(most, reading)
+        yield from row_groups_of(batches, bytes_max=bytes_max)
+        reading -= 1
+
+    monkeypatch.setattr(write_slice, "plan_of_slice", noted)
+    monkeypatch.setattr(write_slice, "put_rows", patient)
+    monkeypatch.setattr(write_slice, "row_groups_of", counted)
+    wanted = made.table.to_arrow()
+    made.export(workers=1)
+    assert made.read().equals(wanted)
+    assert (len(read), most) == (4, 1)

@@ -96,16 +96,13 @@ def row_groups(draw: st.DrawFn) -> pa.Table:
 
 
 def file_of(
-    schema: Schema,
-    row_groups: Sequence[pa.Table],
-    *,
-    compiled: bool,
-    value_statistics: bool = False,
+    schema: Schema, parts: Sequence[pa.Table], *, columns: list[str] | None = None, **given: bool
 ) -> bytes:
-    encoder = RowGroupEncoder(schema, compiled=compiled, value_statistics=value_statistics)
+    encoder = RowGroupEncoder(schema, columns=columns, **given)
     out = io.BytesIO()
-    assembly = Assembly(template_for(schema), out.writelines, sorted_by=len(schema.key_fields))
-    for row_group in row_groups:
+    sorted_by = len(schema.key_fields) if columns is None else 0
+    assembly = Assembly(template_for(schema, columns), out.writelines, sorted_by=sorted_by)
+    for row_group in parts:
         assembly.add(encoder.encode(row_group, densest(row_group)))
     assembly.end({"note": "text"})
     return out.getvalue()
