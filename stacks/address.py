@@ -16,6 +16,7 @@ from lakebed.config.instance import (
 )
 from lakebed.config.quotas import QUOTAS, quotas_needed
 from stacks.constructs.job_queue import FifoJobQueue
+from stacks.constructs.packages import recorded_packages
 
 
 class AddressStack(Stack):
@@ -47,6 +48,7 @@ class AddressStack(Stack):
             tracker_table=tracker.table_name,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
             quotas=quotas_needed(deployment.settings),
+            packages=recorded_packages(deployment),
         )
         ssm.StringParameter(
             self,

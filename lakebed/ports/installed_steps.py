@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-ITERATORS = "lakebed.iterators"
-STRATEGIES = "lakebed.compaction_strategies"
-SOURCES = "lakebed.sources"
-GROUPS = (ITERATORS, STRATEGIES, SOURCES)
-"""Of entry points."""
-
 
 class InstalledSteps(Protocol):
     """Which steps those find who work on the tables of a lake."""

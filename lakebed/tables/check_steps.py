@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from lakebed.config.packages import ITERATORS, STRATEGIES
 from lakebed.config.settings import OUR_STRATEGIES
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
-from lakebed.ports.installed_steps import ITERATORS, STRATEGIES, InstalledSteps
+from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from lakebed.config.packages import STRATEGIES
 from lakebed.config.settings import TableSettings
 from lakebed.ports.compaction_strategies import LeafFile
-from lakebed.ports.installed_steps import STRATEGIES
 
 PROBLEM_CHARACTERS_MAX = 500
 

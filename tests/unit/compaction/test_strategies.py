@@ -1,11 +1,10 @@
-"""Strategies of users: what they choose is done, and what they get wrong harms one table, loudly."""
+"""Strategies of users: what they choose is done; what they get wrong harms one table, loudly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from lakebed.backends.memory.clock import VirtualClock
@@ -13,10 +12,10 @@ from lakebed.backends.system.strategy_processes import StrategyProcesses
 from lakebed.bootstrap.local import open_local
 from lakebed.compaction.chosen_strategy import checked_groups
 from lakebed.compaction.create_jobs import CreateCompactionJobs
+from lakebed.config.packages import STRATEGIES
 from lakebed.errors import InvalidError, StrategyError
 from lakebed.lake import Lake
 from lakebed.model.names import FileName, JobId
-from lakebed.ports.installed_steps import STRATEGIES
 from lakebed.table import Table
 from tests.unit.packages_of_tests import Install, installing
 from tests.unit.tables.lakes import SCHEMA, ids, rows
@@ -246,7 +245,8 @@ def test_a_bad_strategy_delays_no_other_table_and_nothing_else_of_its_own(lake: 
     assert other.query().read_all().num_rows == 20
     assert lake.status("other")[0].files == 1
     after = lake._app.tracker.last(table._opened.id, job)
-    assert before is not None and after is not None
+    assert before is not None
+    assert after is not None
     assert after.event == "committed"  # it was sent again, and done
     table.compact()
     assert lake.status("bad")[0].files == 1  # who asks for all asks no strategy
