@@ -186,7 +186,7 @@ def _stores(
         feeds=instance_feed_stores(clients, resources, rng),
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
-        steps=DeployedSteps(resources.instance, resources.packages),
+        steps=DeployedSteps(resources.instance, resources.packages or ()),
         source_files=partial(source_files_of, clients, rng),
         close=clients.close,
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, NewType
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from lakebed.config.alarm_settings import AlarmMail, AlarmTopic, check_alarms
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
@@ -322,7 +322,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
         letters are what the queue's own redrive policy names.
     quotas: what the instance may use at one time of each quota of its account, by its code; empty
         if an earlier release deployed it.
-    packages: of users, that are in its bundles and images.
+    packages: of users, that are in its bundles and images, if there are any.
     format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
         is there, says of which format a reader must be.
     """
@@ -336,7 +336,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     tracker_table: str
     queues: dict[str, str] = {}
     quotas: dict[str, int] = {}
-    packages: tuple[DeployedPackage, ...] = ()
+    packages: tuple[DeployedPackage, ...] | UnsetType = UNSET
 
 
 def parameter_name(instance: InstanceId) -> str:

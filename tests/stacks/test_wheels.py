@@ -8,10 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from lakebed.config.instance import Deployment, InstanceId, instance_settings
-from lakebed.config.packages import ITERATORS, STRATEGIES, DeployedSteps
+from lakebed.config.instance import (
+    Deployment,
+    InstanceId,
+    InstanceResources,
+    decode_resources,
+    encode_resources,
+    instance_settings,
+)
+from lakebed.config.packages import ITERATORS, STRATEGIES, DeployedPackage, DeployedSteps
 from lakebed.errors import InvalidError
 from stacks.constructs import image_context as images
 from stacks.constructs import packages, python_bundle
@@ -274,10 +282,11 @@ def test_data_of_wheels_goes_where_installers_put_it(tmp_path: Path) -> None:
     assert not [name for name in names if "run" in name or "RECORD" in name]
 
 
-def test_an_older_parameter_says_that_there_are_none() -> None:
-    from lakebed.config.instance import InstanceResources, decode_resources, encode_resources
-
+def test_a_parameter_names_packages_only_where_there_are_some() -> None:
     names = dict.fromkeys(("bucket", "log_table", "registry_table", "tracker_table"), "x")
-    text = encode_resources(InstanceResources(instance=InstanceId("dev"), **names))
-    older = {name: value for name, value in json.loads(text).items() if name != "packages"}
-    assert decode_resources(json.dumps(older), InstanceId("dev")).packages == ()
+    resources = InstanceResources(instance=InstanceId("dev"), **names)
+    assert "packages" not in json.loads(encode_resources(resources))
+    assert not decode_resources(encode_resources(resources), InstanceId("dev")).packages
+    package = DeployedPackage("steps", "1.0", ("0",), {STRATEGIES: ("pairs",)})
+    more = msgspec.structs.replace(resources, packages=(package,))
+    assert decode_resources(encode_resources(more), InstanceId("dev")) == more
