@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,9 +58,10 @@ def hangs(files, settings):
     time.sleep(3600)
 
 def leaves_a_child(files, settings):
+    held = os.open(os.environ["LAKEBED_TEST_FIFO"], os.O_WRONLY)
     if os.fork() == 0:
         time.sleep(3600)
-    time.sleep(3600)
+    return []
 
 def spins(files, settings):
     while True:
@@ -217,8 +219,23 @@ def test_a_bad_strategy_is_told_by_name_and_nothing_is_claimed(
     assert held(table) == [None, None, None]
 
 
-@pytest.mark.parametrize("strategy", ["hangs", "spins", "leaves_a_child"])
-def test_one_that_takes_forever_is_ended_with_all_it_began(lake: Lake, strategy: str) -> None:
+def test_what_a_strategy_began_ends_with_it(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    monkeypatch.setenv("LAKEBED_TEST_FIFO", str(fifo))
+    read_end = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert create(lake, made(lake, "leaves_a_child")) == 0
+        os.set_blocking(read_end, True)
+        assert os.read(read_end, 1) == b""  # which comes when nobody can write any more
+    finally:
+        os.close(read_end)
+
+
+@pytest.mark.parametrize("strategy", ["hangs", "spins"])
+def test_one_that_takes_forever_is_ended(lake: Lake, strategy: str) -> None:
     table = made(lake, strategy)
     with pytest.raises(StrategyError, match="takes too long"):
         create(lake, table, seconds_max=0.5)
@@ -235,6 +252,8 @@ def test_a_bad_strategy_delays_no_other_table_and_nothing_else_of_its_own(lake: 
     )
     assert waiting.run(table._opened, everything=True) == 1
     job = next(job for job in held(table) if job)
+    (lost,) = lake._app.queue.receive(messages_max=10, hidden_seconds=60)
+    lake._app.queue.delete(lost.receipt)
     table.change_settings(compaction_strategy="raises", redispatch_seconds=0)
     for n in range(2):
         table.ingest(rows([f"{n}"]))
