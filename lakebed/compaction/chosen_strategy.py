@@ -75,18 +75,20 @@ def checked_groups(
         hint = "give lists of 2 to 500 names of the files that it was called with, each name once"
         return StrategyError(problem, strategy=strategy, **facts, hint=hint)
 
-    if not isinstance(answer, list) or not all(isinstance(group, list) for group in answer):
+    if not isinstance(answer, list) or not all(
+        isinstance(file_group, list) for file_group in answer
+    ):
         raise refused("a strategy gave no list of lists", got=ascii(answer)[:80])
     left = dict(files)
-    groups = []
-    for group in answer:
-        if not 2 <= len(group) <= FAN_IN_MAX:
-            raise refused("a strategy gave a group of a wrong size", files=len(group))
-        for name in group:
+    file_groups = []
+    for file_group in answer:
+        if not 2 <= len(file_group) <= FAN_IN_MAX:
+            raise refused("a strategy gave a group of a wrong size", files=len(file_group))
+        for name in file_group:
             if not isinstance(name, str) or name not in files:
                 raise refused("a strategy named a file that it was not asked about", file=name)
             if name not in left:
                 raise refused("a strategy named a file twice", file=name)
             del left[name]
-        groups.append(tuple(files[name] for name in group))
-    return groups
+        file_groups.append(tuple(files[name] for name in file_group))
+    return file_groups

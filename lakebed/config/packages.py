@@ -48,6 +48,6 @@ class DeployedSteps:
         self.where = f"in the instance {instance}"
         self._packages = packages
 
-    def names(self, group: str) -> Collection[str]:
+    def names(self, entry_group: str) -> Collection[str]:
         """Return the names in a group of entry points."""
-        return {name for package in self._packages for name in package.steps.get(group, ())}
+        return {name for package in self._packages for name in package.steps.get(entry_group, ())}

@@ -19,6 +19,6 @@ class InstalledSteps(Protocol):
         """What to do when one is missing."""
         ...
 
-    def names(self, group: str) -> Collection[str]:
+    def names(self, entry_group: str) -> Collection[str]:
         """Return the names in a group of entry points."""
         ...

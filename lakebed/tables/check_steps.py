@@ -18,7 +18,7 @@ NAMES_SHOWN_MAX = 20
 
 
 def check_strategy(settings: Mapping[str, Any], steps: InstalledSteps) -> None:
-    """Refuse settings that name a strategy which nobody finds. Raises: InvalidError."""
+    """Refuse settings that name a strategy which is not among the steps. Raises: InvalidError."""
     name = settings.get("compaction_strategy", OUR_STRATEGIES[0])
     if name in OUR_STRATEGIES:
         return
@@ -34,7 +34,7 @@ def check_strategy(settings: Mapping[str, Any], steps: InstalledSteps) -> None:
 
 
 def check_iterator(processing: Processing | None, schema: Schema, steps: InstalledSteps) -> None:
-    """Refuse processing by an iterator that nobody finds, or that refuses its configuration.
+    """Refuse processing by an iterator that is not among the steps, or refuses its configuration.
 
     Raises:
         InvalidError: it is not there, or not here, where its configuration is tried. IteratorError:

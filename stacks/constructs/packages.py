@@ -42,7 +42,11 @@ def recorded_packages(deployment: Deployment) -> tuple[DeployedPackage, ...]:
     chosen = _checked(settings.packages, settings.architecture)
     records = []
     for wheels in zip(*chosen.values(), strict=True):
-        steps = {group: names for group, names in wheels[0].steps.items() if group in STEPS}
+        steps = {
+            entry_group: names
+            for entry_group, names in wheels[0].steps.items()
+            if entry_group in STEPS
+        }
         sums = tuple(dict.fromkeys(wheel.sha256 for wheel in wheels))
         records.append(DeployedPackage(wheels[0].name, wheels[0].version, sums, steps))
     size = len(msgspec.json.encode(records))
@@ -62,7 +66,9 @@ def _checked(setting: str, architecture: Architecture) -> dict[Target, tuple[Whe
     """Return the wheels for functions and tasks, and those for Spark."""
     targets = (target_of(architecture), target_of(architecture, python=SPARK_PYTHON))
     wheels = [read_wheel(path) for path in _paths(setting)] if setting else []
-    if wheels and not any(wheel.steps.get(group) for wheel in wheels for group in STEPS):
+    if wheels and not any(
+        wheel.steps.get(entry_group) for wheel in wheels for entry_group in STEPS
+    ):
         hint = f"a package names them in pyproject.toml, under one of {', '.join(STEPS)}"
         raise InvalidError("no package has a step", packages=setting, hint=hint)
     names = sorted({wheel.name for wheel in wheels})
@@ -180,16 +186,16 @@ def _check_needs(wheels: Sequence[Wheel]) -> None:
 
 
 def _check_steps(wheels: Sequence[Wheel]) -> None:
-    for group in STEPS:
-        taken = dict.fromkeys(OUR_STRATEGIES if group == STRATEGIES else (), "Lakebed")
+    for entry_group in STEPS:
+        taken = dict.fromkeys(OUR_STRATEGIES if entry_group == STRATEGIES else (), "Lakebed")
         for wheel in wheels:
-            for name in wheel.steps.get(group, ()):
+            for name in wheel.steps.get(entry_group, ()):
                 if name in taken:
                     hint = "give one of them another name"
                     raise InvalidError(
                         "two packages have a step of one name",
                         step=name,
-                        group=group,
+                        entry_group=entry_group,
                         packages=f"{taken[name]}, {wheel.name}",
                         hint=hint,
                     )

@@ -167,7 +167,7 @@ def _steps(text: str) -> dict[str, tuple[str, ...]]:
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
     parser.read_string(text)
-    return {group: tuple(parser[group]) for group in parser.sections()}
+    return {entry_group: tuple(parser[entry_group]) for entry_group in parser.sections()}
 
 
 def _needs(said: Sequence[str]) -> Iterator[str]:

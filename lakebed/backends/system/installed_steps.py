@@ -11,8 +11,8 @@ class StepsBesideUs:
     where = "installed"
     cure = "install its package, here and where workers run"
 
-    def names(self, group: str) -> Collection[str]:
+    def names(self, entry_group: str) -> Collection[str]:
         """Return the names in a group of entry points."""
         from importlib.metadata import entry_points  # noqa: PLC0415 - 30 ms, of no use to most
 
-        return {point.name for point in entry_points(group=group)}
+        return {point.name for point in entry_points(group=entry_group)}

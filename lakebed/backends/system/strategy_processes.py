@@ -18,7 +18,7 @@ from threading import Timer
 import msgspec
 
 from lakebed.backends.system import strategy_program
-from lakebed.backends.system.strategy_program import Answer, Begin
+from lakebed.backends.system.strategy_program import Begin, LeafAnswer
 from lakebed.config.settings import TableSettings
 from lakebed.errors import StrategyError, did_you_mean
 from lakebed.ports.compaction_strategies import Ask, LeafFile
@@ -71,7 +71,7 @@ class _AskedProcess:
         """Return what the strategy gives for the files of a leaf. Raises: StrategyError."""
         try:
             line = self._answer(msgspec.json.encode(files))
-            answer = msgspec.json.decode(line, type=Answer)
+            answer = msgspec.json.decode(line, type=LeafAnswer)
         except (OSError, msgspec.MsgspecError):
             raise self._lost() from None
         if answer.problem:
@@ -79,7 +79,7 @@ class _AskedProcess:
             hint = f"{did_you_mean(self._name, known, what='strategy')}; install its package here"
             more = {"known": ", ".join(known), "hint": hint} if answer.known is not None else {}
             raise StrategyError(answer.problem, strategy=self._name, **more)
-        return answer.groups
+        return answer.file_groups
 
     def end(self) -> None:
         """End the process and all that it started. Safe to call again."""

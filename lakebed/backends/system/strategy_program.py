@@ -27,15 +27,15 @@ class Begin(msgspec.Struct, frozen=True, array_like=True):
     settings: TableSettings
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class LeafAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is said of a leaf.
 
-    groups: as the strategy gave them, unchecked.
+    file_groups: as the strategy gave them, unchecked.
     problem: why there are none.
     known: the strategies that there are, where there is none of the name.
     """
 
-    groups: Any = None
+    file_groups: Any = None
     problem: str = ""
     known: tuple[str, ...] | None = None
 
@@ -48,39 +48,54 @@ def main() -> None:
     strategy = _found(settings.compaction_strategy)
     for line in sys.stdin.buffer:
         answer = strategy
-        if not isinstance(answer, Answer):
+        if not isinstance(answer, LeafAnswer):
             answer = _asked(answer, msgspec.json.decode(line, type=list[LeafFile]), settings)
         answers.write(_encoded(answer) + b"\n")
         answers.flush()
     os._exit(0)  # whatever threads it has begun
 
 
-def _found(name: str) -> Strategy | Answer:
+def _found(name: str) -> Strategy | LeafAnswer:
     from importlib.metadata import entry_points  # noqa: PLC0415 - needed here alone
 
     points = {point.name: point for point in entry_points(group=STRATEGIES)}
     if name not in points:
-        return Answer(problem="no such strategy is installed", known=tuple(sorted(points)))
-    try:
+        return LeafAnswer(problem="no such strategy is installed", known=tuple(sorted(points)))
+    problem = _Problem("a strategy cannot be loaded")
+    with problem:
         found: Strategy = points[name].load()
-    except BaseException as error:  # noqa: BLE001 - a user's code, whatever it does
-        return Answer(problem=_said("a strategy cannot be loaded", error))
-    return found
+        return found
+    return LeafAnswer(problem=problem.said)
 
 
-def _asked(strategy: Strategy, files: list[LeafFile], settings: TableSettings) -> Answer:
-    try:
-        return Answer(groups=[list(group) for group in strategy(files, settings)])
-    except BaseException as error:  # noqa: BLE001 - the same
-        return Answer(problem=_said("a strategy failed", error))
+def _asked(strategy: Strategy, files: list[LeafFile], settings: TableSettings) -> LeafAnswer:
+    problem = _Problem("a strategy failed")
+    with problem:
+        return LeafAnswer(file_groups=[list(names) for names in strategy(files, settings)])
+    return LeafAnswer(problem=problem.said)
 
 
-def _encoded(answer: Answer) -> bytes:
+def _encoded(answer: LeafAnswer) -> bytes:
     try:
         return msgspec.json.encode(answer)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        return msgspec.json.encode(Answer(problem=_said("a strategy gave no names", error)))
+        return msgspec.json.encode(LeafAnswer(problem=_said("a strategy gave no names", error)))
 
 
 def _said(problem: str, error: BaseException) -> str:
     return f"{problem}: {type(error).__name__}: {error}"[:PROBLEM_CHARACTERS_MAX]
+
+
+class _Problem:
+    """Around a user's code: whatever it raises, an end of the process too, is said and no more."""
+
+    def __init__(self, problem: str) -> None:
+        self.said = problem
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if error is not None:
+            self.said = _said(self.said, error)
+        return True
