@@ -27,6 +27,7 @@ from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.job_queues import SqsJobQueue
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
 from lakebed.backends.local.object_store import LocalObjectStore
+from lakebed.backends.system.strategy_processes import StrategyProcesses
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.model.names import TableId, TableName, file_name
 from lakebed.statestore.committer import Committer
@@ -108,7 +109,10 @@ def _as_deployed() -> list[Figure]:
 
 def _create(bench: _Bench) -> list[Figure]:
     create = CreateCompactionJobs(
-        queue=_queue(bench, "compaction"), tracker=_tracker(bench), clock=bench.clients.clock
+        queue=_queue(bench, "compaction"),
+        tracker=_tracker(bench),
+        clock=bench.clients.clock,
+        strategies=StrategyProcesses(),
     )
     bench.amazon.count()
     seconds, created = _timed(lambda: create.run(bench.table))

@@ -370,6 +370,14 @@ class IteratorError(InvalidError):
     """
 
 
+class StrategyError(InvalidError):
+    """A user's strategy of compaction is missing, raised, took too long or gave a wrong answer.
+
+    What is done: no job was made for the table; other tables go on. What you can do: mend the
+    strategy, or choose another one (`lakebed table set`, setting `compaction_strategy`).
+    """
+
+
 def out_of_memory(error: Exception) -> OutOfMemoryError:
     """Return what an allocation that failed means: another try may have more room."""
     problem = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -386,5 +394,5 @@ def did_you_mean(name: str, known: Iterable[str], *, what: str) -> str:
     if not names:
         return f"there is no {what} yet"
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    several = f"{what[:-1]}ies" if what.endswith("cy") else f"{what}s"
+    several = f"{what[:-1]}ies" if what.endswith(("cy", "gy")) else f"{what}s"
     return f"known {several}: {', '.join(names[:10])}{more}"

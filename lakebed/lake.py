@@ -57,10 +57,10 @@ class Lake(RestoredLake):
 
         Raises:
             InvalidError: a name, split point, setting or processing that is not allowed, an
-                iterator that is not installed; nothing was changed.
+                iterator or strategy that is not there; nothing was changed.
             TableExistsError: the name is taken; that table is untouched.
         """
-        check_new_table(schema, settings or {}, processing)
+        check_new_table(schema, settings or {}, processing, self._app.steps)
         opened = self._app.catalog.create(
             name, schema, split_points=split_points, settings=settings, processing=processing
         )

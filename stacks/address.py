@@ -7,6 +7,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
+from msgspec import UNSET
 
 from lakebed.config.instance import (
     Deployment,
@@ -16,6 +17,7 @@ from lakebed.config.instance import (
 )
 from lakebed.config.quotas import QUOTAS, quotas_needed
 from stacks.constructs.job_queue import FifoJobQueue
+from stacks.constructs.packages import recorded_packages
 
 
 class AddressStack(Stack):
@@ -47,6 +49,7 @@ class AddressStack(Stack):
             tracker_table=tracker.table_name,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
             quotas=quotas_needed(deployment.settings),
+            packages=recorded_packages(deployment) or UNSET,
         )
         ssm.StringParameter(
             self,

@@ -17,6 +17,7 @@ from stacks import permissions, trust
 from stacks.constructs.encryption import use_key
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.packages import packages_for
 from stacks.constructs.python_bundle import (
     ROOT,
     ROWS,
@@ -58,7 +59,8 @@ class BulkImportStack(Stack):
             description=f"Lakebed {deployment.instance}: rows in by Spark",
         )
         self.jobs = FifoJobQueue(self, "Jobs", shape=BULK_IMPORT_JOBS, deployment=deployment)
-        bundle = bundle_of(SPARK, target_of(deployment.settings.architecture, python=SPARK_PYTHON))
+        target = target_of(deployment.settings.architecture, python=SPARK_PYTHON)
+        bundle = bundle_of(SPARK, target, packages_for(deployment, target))
         self._archive = s3_assets.Asset(
             self,
             "Environment",

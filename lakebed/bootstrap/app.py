@@ -25,6 +25,7 @@ from lakebed.garbage.sweep import SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
+from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.ports.job_queue import JobQueue, JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
@@ -67,6 +68,7 @@ class App:
     queue: of compaction jobs.
     spill: this process's folder for rows on their way.
     feeds: leases, definitions and secrets.
+    steps: those of users' packages that work on this lake's tables.
     inspection: services that few commands use, built when they are asked for.
     open_heads: opens states of tables beside `heads`, which take at most the bytes given; the
         caller closes them.
@@ -109,6 +111,7 @@ class App:
     follow: FollowChanges[pa.RecordBatch]
     count: CountRows[pa.RecordBatch]
     delete: DeleteRows[pa.RecordBatch]
+    steps: InstalledSteps
     inspection: InspectionServices
     source_files: Callable[[], SourceFiles | None]
     url_files: Callable[[], SourceFiles]

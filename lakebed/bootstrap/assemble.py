@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lakebed.backends.local.process_folder import ProcessFolder
+from lakebed.backends.system.installed_steps import StepsBesideUs
+from lakebed.backends.system.strategy_processes import StrategyProcesses
 from lakebed.bootstrap.app import App, LocalParts
 from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.inspection_services import (
@@ -35,6 +37,7 @@ from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.ports.clock import Clock
+from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
@@ -64,6 +67,7 @@ class Stores:
     clock: all processes of a lake use the same kind.
     for_processes: where other processes find the objects; None: only this one does.
     bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
+    steps: see `App`.
     source_files: see `App`, with a folder for files while they are read.
     close: closes all stores.
     """
@@ -79,6 +83,7 @@ class Stores:
     feeds: FeedStores
     for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
+    steps: InstalledSteps = field(default_factory=StepsBesideUs)
     source_files: Callable[[Path], SourceFiles | None] = lambda _: None
     close: Callable[[], None] = lambda: None
 
@@ -187,7 +192,10 @@ def _app(
         committer=Committer(
             queue=commit_queue, objects=objects, heads=heads, tracker=tracker, clock=clock
         ),
-        create_jobs=CreateCompactionJobs(queue=queue, tracker=tracker, clock=clock),
+        create_jobs=CreateCompactionJobs(
+            queue=queue, tracker=tracker, clock=clock, strategies=StrategyProcesses()
+        ),
+        steps=stores.steps,
         run_job=run_job,
         give_up=give_up,
         split_leaves=SplitLeaves(files=files),

@@ -28,6 +28,7 @@ from lakebed.config.instance import (
     instance_id,
     parameter_name,
 )
+from lakebed.config.packages import DeployedSteps
 from lakebed.errors import InvalidError, LakebedError, ObjectMissingError
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
@@ -185,6 +186,7 @@ def _stores(
         feeds=instance_feed_stores(clients, resources, rng),
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
+        steps=DeployedSteps(resources.instance, resources.packages or ()),
         source_files=partial(source_files_of, clients, rng),
         close=clients.close,
     )

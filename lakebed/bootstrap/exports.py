@@ -76,7 +76,7 @@ def restore_table(
     ingest = IngestRows[pa.RecordBatch](
         files=app.files, clock=app.clock, tracker=app.tracker, stage="compaction"
     )
-    service = RestoreTable(catalog=app.catalog, ingest=ingest, query=app.query)
+    service = RestoreTable(catalog=app.catalog, ingest=ingest, query=app.query, steps=app.steps)
     with _opened(app, folder) as there:
         return service.run(name, there, verify=verify, on_progress=on_progress)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lakebed.compaction.chosen_strategy import GroupsOf, chosen_strategy
 from lakebed.compaction.dead_letters import OUTDATED
 from lakebed.compaction.last_parts import due_last_parts
-from lakebed.compaction.plan import FAN_IN_MAX, plan_compactions
+from lakebed.compaction.plan import FAN_IN_MAX
 from lakebed.compaction.rejected_jobs import has_changed, is_freed
 from lakebed.compaction.run_job import GiveUpCompactionJob
-from lakebed.config.settings import TableSettings
-from lakebed.errors import ConflictError, LakebedError
+from lakebed.errors import ConflictError, LakebedError, StrategyError
 from lakebed.model.jobs import CompactionMessage, encode_message
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -24,6 +24,7 @@ from lakebed.model.names import (
 from lakebed.model.processing import Processing
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
+from lakebed.ports.compaction_strategies import CompactionStrategies
 from lakebed.ports.job_queue import JobQueue, Message
 from lakebed.ports.job_tracker import JobEvent, JobReport, JobTracker
 from lakebed.statestore.log_entries.file_changes import ClaimFiles
@@ -58,9 +59,17 @@ class CreateCompactionJobs:
     """Gives a table the compaction jobs it needs. Safe to kill anywhere, and to run twice at
     once."""
 
-    def __init__(self, *, queue: JobQueue, tracker: JobTracker, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        queue: JobQueue,
+        tracker: JobTracker,
+        clock: Clock,
+        strategies: CompactionStrategies,
+    ) -> None:
         self._queue = queue
         self._tracker = tracker
+        self._strategies = strategies
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
         self._give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
 
@@ -68,18 +77,34 @@ class CreateCompactionJobs:
         """Claim files for new jobs, send them, and send again what no worker started.
 
         everything: merge whatever can be merged. Returns how many jobs are new.
+
+        Raises:
+            StrategyError: a user's strategy failed. No job is new; waiting ones were sent again.
         """
         now = table.due_time(lambda now: _is_any_late(table, now))
         with table.head.reading() as state:
             start = start_of(state)
             settings = state.settings()
-            plans = _plans(state, settings, now, everything=everything)
+            failure, plans = self._planned(state, now, everything=everything)
             waiting = state.jobs()
         self._send_again(table, waiting, settings.redispatch_seconds, now, asked=everything)
+        if failure is not None:
+            raise failure
         created = self._create(table, start, plans)
         if created:
             events.emit(events.COMPACTION_JOBS_CREATED, table=table.name, jobs_count=created)
         return created
+
+    def _planned(
+        self, state: TableState, now: Micros, *, everything: bool
+    ) -> tuple[StrategyError | None, list[Plan]]:
+        """Return what to claim, or why a user's strategy could not say it."""
+        chosen = chosen_strategy(self._strategies, state, now, everything=everything)
+        try:
+            with chosen as groups_of:
+                return None, _plans(state, groups_of, now, everything=everything)
+        except StrategyError as error:
+            return error, []
 
     def _create(self, table: OpenTable, start: Start, plans: Sequence[Plan]) -> int:
         """Claim, and send what is claimed, many jobs at once; also when claiming fails later on."""
@@ -198,14 +223,9 @@ def _settled(state: TableState, now: Micros, *, everything: bool) -> Transaction
     return state.number_older_than(Micros(now - seconds * MICROS_PER_SECOND))
 
 
-def _plans(
-    state: TableState,
-    settings: TableSettings,
-    now: Micros,
-    *,
-    everything: bool,
-) -> list[Plan]:
+def _plans(state: TableState, groups_of: GroupsOf, now: Micros, *, everything: bool) -> list[Plan]:
     """Return what to claim, the leaves with most files first, within the limits on jobs."""
+    settings = state.settings()
     settled = _settled(state, now, everything=everything)
     due_parts = {} if everything else due_last_parts(state, now)
     together = _age_together(state)
@@ -220,7 +240,7 @@ def _plans(
         references = state.references(leaf.partition)
         running = len({job for _, job in references if job is not None})
         free = [r for r, job in references if job is None]
-        file_groups = plan_compactions(free, settings, everything=everything)
+        file_groups = groups_of(free) if len(free) > 1 else []
         old = [r.file.name for r in free if base_of(r.file.name) <= settled]
         if together and old and not running and len(free) <= FAN_IN_MAX:
             plans.append((leaf.partition, tuple(r.file.name for r in free)))

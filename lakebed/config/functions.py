@@ -1,4 +1,4 @@
-"""What AWS allows of a function, and what of it states of tables get.
+"""What AWS allows of functions, and what of it states of tables get.
 
 Source: "Configure ephemeral storage for Lambda functions", AWS Lambda Developer Guide.
 """
@@ -20,6 +20,21 @@ FunctionDisk = Annotated[
         description="Disk (`/tmp`) of each function that opens tables. Half of it keeps their"
         " states warm, about 150 bytes a file; writing a snapshot takes three times the state of"
         " its table. 512 cost nothing.",
+    ),
+]
+
+FUNCTION_RUNS_MIN = 10
+"""The least that Lambda gives an account."""
+
+FunctionRuns = Annotated[
+    int,
+    Meta(
+        ge=FUNCTION_RUNS_MIN,
+        le=10_000,
+        description="Runs of functions at one time that the account has room for: its quota of"
+        " concurrent executions of Lambda, or a part of it. Each function with a queue takes"
+        " a tenth of them, at least 2, the committer at least 8. More: more tables are worked"
+        " on at one time.",
     ),
 ]
 

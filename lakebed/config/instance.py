@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, NewType
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from lakebed.config.alarm_settings import AlarmMail, AlarmTopic, check_alarms
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
@@ -26,8 +26,9 @@ from lakebed.config.feed_access import (
     check_feed_access,
     named_in,
 )
-from lakebed.config.functions import DISK_MIB_MIN, FunctionDisk
+from lakebed.config.functions import DISK_MIB_MIN, FUNCTION_RUNS_MIN, FunctionDisk, FunctionRuns
 from lakebed.config.networks import ZONE, check_network
+from lakebed.config.packages import DeployedPackage, Packages
 from lakebed.config.regions import check_arns
 from lakebed.config.settings import changed
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
@@ -66,9 +67,6 @@ Architecture = Literal["arm64", "x86_64", "machine"]
 
 TASKS_MAX = 200
 """Of one kind at a time. An account's own quota may be lower."""
-
-FUNCTION_RUNS_MIN = 10
-"""The least that Lambda gives an account."""
 
 _SOURCE = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?"
 _SUBNET = r"subnet-[0-9a-f]{8,17}"
@@ -234,17 +232,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " of these lacks Fargate, name zones that have it.",
         ),
     ] = ""
-    function_runs_max: Annotated[
-        int,
-        Meta(
-            ge=FUNCTION_RUNS_MIN,
-            le=10_000,
-            description="Runs of functions at one time that the account has room for: its quota of"
-            " concurrent executions of Lambda, or a part of it. Each function with a queue takes"
-            " a tenth of them, at least 2, the committer at least 8. More: more tables are worked"
-            " on at one time.",
-        ),
-    ] = FUNCTION_RUNS_MIN
+    function_runs_max: FunctionRuns = FUNCTION_RUNS_MIN
     bulk_import_vcpus_max: Annotated[
         int,
         Meta(
@@ -256,6 +244,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = 16
     alarm_mail: AlarmMail = ""
     alarm_topic_arn: AlarmTopic = ""
+    packages: Packages = ""
     table_metrics: Annotated[
         bool,
         Meta(
@@ -333,6 +322,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
         letters are what the queue's own redrive policy names.
     quotas: what the instance may use at one time of each quota of its account, by its code; empty
         if an earlier release deployed it.
+    packages: of users, that are in its bundles and images, if there are any.
     format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
         is there, says of which format a reader must be.
     """
@@ -346,6 +336,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     tracker_table: str
     queues: dict[str, str] = {}
     quotas: dict[str, int] = {}
+    packages: tuple[DeployedPackage, ...] | UnsetType = UNSET
 
 
 def parameter_name(instance: InstanceId) -> str:

@@ -14,6 +14,9 @@ from lakebed.errors import InvalidError, did_you_mean
 NUMBER_MAX = 1 << 53
 """Readers of JSON take larger numbers as something else."""
 
+OUR_STRATEGIES = ("basic", "size_ratio")
+"""Of compaction. Others are those of users' packages."""
+
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
 
@@ -21,9 +24,13 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Settings of one table. Names put the noun first, then the unit, then min or max."""
 
     compaction_strategy: Annotated[
-        Literal["basic", "size_ratio"],
+        str,
         Meta(
-            description="How files of a leaf are grouped: oldest first, or of like sizes together."
+            min_length=1,
+            max_length=200,
+            description="How files of a leaf are grouped. `basic`: oldest first; `size_ratio`: of"
+            " like sizes together; another name: as the strategy says that a package has as an"
+            " entry point of `lakebed.compaction_strategies`.",
         ),
     ] = "size_ratio"
     job_files_max: Annotated[

@@ -20,6 +20,7 @@ from lakebed.model.names import JobId, RequestDigest, TransactionNumber, digest_
 from lakebed.model.processing import Processing, checked_processing, processing_json
 from lakebed.model.schema import Schema, schema_json
 from lakebed.observe import events
+from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.query.run_query import RunQuery
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tables.catalog import TableCatalog
@@ -51,6 +52,7 @@ class RestoreTable:
     """Makes tables of exports. Safe to kill anywhere, and to run again.
 
     ingest: takes rows in that such a table gave.
+    steps: those that will work on the table.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class RestoreTable:
         catalog: TableCatalog,
         ingest: IngestRows[pa.RecordBatch],
         query: RunQuery[pa.RecordBatch],
+        steps: InstalledSteps,
     ) -> None:
         self._catalog = catalog
+        self._steps = steps
         self._ingest = ingest
         self._query = query
 
@@ -84,7 +88,7 @@ class RestoreTable:
             CorruptError: rows are others than those of the files, where that was to be verified.
         """
         manifest = required_manifest(source)
-        wanted = _definition(manifest)
+        wanted = _definition(manifest, self._steps)
         job = JobId(f"restore-{manifest.digest.hex()}")
         digest = digest_of(b"restore", manifest.digest)
         table = self._found(name)
@@ -187,7 +191,7 @@ def _rows_of(source: ExportTarget, manifest: ExportManifest) -> Iterator[pa.Reco
         yield from batches_of(source, file)
 
 
-def _definition(manifest: ExportManifest) -> Definition:
+def _definition(manifest: ExportManifest, steps: InstalledSteps) -> Definition:
     """Return what the table is made of: of the schema just the columns that were exported.
 
     Raises:
@@ -207,7 +211,7 @@ def _definition(manifest: ExportManifest) -> Definition:
     found = msgspec.structs.replace(
         whole, schema=Schema(row_keys=schema.row_keys, sort_keys=schema.sort_keys, values=values)
     )
-    check_new_table(found.schema, found.settings, found.processing)
+    check_new_table(found.schema, found.settings, found.processing, steps)
     return found
 
 

@@ -14,7 +14,6 @@ from lakebed.model.names import TableName
 from lakebed.model.partitions import split_points_in
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
-from lakebed.processing.iterators import load_iterator
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.tables.change_table import (
     change_fields,
@@ -69,9 +68,10 @@ class KnownTable(FedTable):
         """Give settings new values, for all who work on the table. Returns all settings.
 
         Raises:
-            InvalidError: an unknown setting, a value out of bounds; nothing was changed.
+            InvalidError: an unknown setting, a value out of bounds, a strategy that is not there;
+                nothing was changed.
         """
-        change_settings(self._opened, changes)
+        change_settings(self._opened, changes, self._app.steps)
         return self.settings
 
     def change_fields(
@@ -123,7 +123,5 @@ class KnownTable(FedTable):
             InvalidError: it is not allowed, or not right for rows that are there; an iterator that
                 is not installed. Nothing was changed.
         """
-        if processing is not None and processing.iterator is not None:
-            load_iterator(processing.iterator, self.arrow_schema)
-        change_processing(self._opened, processing)
+        change_processing(self._opened, processing, self._app.steps)
         return self.processing

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.errors import InvalidError, IteratorError, LakebedError, did_you_mean
+from lakebed.config.packages import ITERATORS
+from lakebed.errors import IteratorError, LakebedError, did_you_mean
 from lakebed.model.processing import IteratorUse
 
-GROUP = "lakebed.iterators"
 Batches = Iterator[pa.RecordBatch]
 RowIterator = Callable[[Batches], Iterable[pa.RecordBatch]]
 
@@ -24,15 +24,15 @@ def load_iterator(use: IteratorUse, columns: pa.Schema) -> RowIterator:
     """Return the iterator, made ready for a table's columns.
 
     Raises:
-        InvalidError: no installed package has it. IteratorError: it cannot be loaded or configured.
+        IteratorError: no installed package has it, or it cannot be loaded or configured.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415  30 ms, of no use to a lookup
 
-    installed = {point.name: point for point in entry_points(group=GROUP)}
+    installed = {point.name: point for point in entry_points(group=ITERATORS)}
     found = installed.get(use.name)
     if found is None:
         hint = did_you_mean(use.name, installed, what="iterator")
-        raise InvalidError("no installed package has this iterator", name=use.name, hint=hint)
+        raise IteratorError("no installed package has this iterator", iterator=use.name, hint=hint)
     with IteratorGuard(use.name):
         made: Any = found.load()(columns, dict(use.config))
         if not callable(made):

@@ -14,6 +14,7 @@ from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.processing import Processing, checked_processing, processing_json
 from lakebed.model.schema import Schema
 from lakebed.observe import events
+from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.feed_changes import BeginAgain
@@ -26,6 +27,7 @@ from lakebed.statestore.log_entries.table_changes import (
 )
 from lakebed.statestore.log_entries.transactions import Change
 from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.tables.check_steps import check_iterator, check_strategy
 
 PLANS_MAX = 10
 """A plan is made again when the table was cleared just before, which is rare."""
@@ -63,18 +65,21 @@ class TableHistory(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[TableChange, ...]
 
 
-def change_settings(table: OpenTable, changes: Mapping[str, Any]) -> TransactionNumber:
+def change_settings(
+    table: OpenTable, changes: Mapping[str, Any], steps: InstalledSteps
+) -> TransactionNumber:
     """Give settings new values; the rest stay. Returns the number of its log entry.
 
     Raises:
-        InvalidError: nothing to change, an unknown setting, a value out of bounds; nothing was
-            changed.
+        InvalidError: nothing to change, an unknown setting, a value out of bounds, a strategy that
+            is not among the steps; nothing was changed.
         ConflictError, UnavailableError: nothing was changed; call again.
         UnknownOutcomeError: call again; twice is as good as once.
     """
     if not changes:
         raise InvalidError("no setting to change", table=table.name, hint="name one: NAME=VALUE")
     check_compaction(changes, table_settings(changes, table.settings()))
+    check_strategy(changes, steps)
     number = _committed(table, ChangeSettings(dict(changes)))
     events.emit(events.SETTINGS_CHANGED, table=table.name, number=number, settings=[*changes])
     return number
@@ -105,15 +110,19 @@ def change_fields(
     return table.schema
 
 
-def change_processing(table: OpenTable, processing: Processing | None) -> TransactionNumber:
+def change_processing(
+    table: OpenTable, processing: Processing | None, steps: InstalledSteps
+) -> TransactionNumber:
     """Do something else with rows from now on; None: nothing. Returns the number of its log entry.
 
     Raises:
-        InvalidError: it is not allowed, or not right for rows that are there; nothing was changed.
+        InvalidError: it is not allowed, or not right for rows that are there; an iterator that is
+            not among the steps; nothing was changed.
         ConflictError, UnavailableError: nothing was changed; call again.
         UnknownOutcomeError: perhaps it is done: look at the processing before calling again.
     """
     schema = table.schema
+    check_iterator(processing, schema, steps)
     value = None
     if processing is not None:
         value = processing_json(checked_processing(processing, schema), schema)

@@ -8,19 +8,22 @@ from typing import Any
 from lakebed.config.settings import check_compaction, table_settings
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
-from lakebed.processing.iterators import load_iterator
-from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.ports.installed_steps import InstalledSteps
+from lakebed.tables.check_steps import check_iterator, check_strategy
 
 
 def check_new_table(
-    schema: Schema, settings: Mapping[str, Any], processing: Processing | None
+    schema: Schema,
+    settings: Mapping[str, Any],
+    processing: Processing | None,
+    steps: InstalledSteps,
 ) -> None:
-    """Refuse a table that would not work as it is meant.
+    """Refuse a table that would not work as it is meant. steps: that will work on it.
 
     Raises:
-        InvalidError: its iterator is not installed; its settings are not allowed, or compaction
-            would merge nothing with them.
+        InvalidError: its iterator or its strategy is not among the steps; its settings are not
+            allowed, or compaction would merge nothing with them.
     """
-    if processing is not None and processing.iterator is not None:
-        load_iterator(processing.iterator, arrow_schema(schema))
+    check_iterator(processing, schema, steps)
     check_compaction(settings, table_settings(settings))
+    check_strategy(settings, steps)

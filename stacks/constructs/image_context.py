@@ -5,7 +5,6 @@ made."""
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,21 +12,33 @@ from tempfile import TemporaryDirectory
 
 from stacks.constructs.python_bundle import ROOT
 from stacks.constructs.rooms import files_in, rooms_of_image
+from stacks.constructs.wheels import Wheel
 
 CACHE = ROOT / ".cache" / "images"
+OF_USERS = "packages/"
+BEHIND_OUR_CODE = "COPY containers/"
+"""A line of each Dockerfile begins with it; packages are copied before the first of them."""
 
 
 @cache
-def image_context(kind: str) -> Path:
-    """Return the folder for the image of `containers/KIND`; its Dockerfile lies in it, too."""
-    dockerfile = ROOT / "containers" / kind / "Dockerfile"
-    files = {"Dockerfile": dockerfile}
-    for source in _copied(dockerfile.read_text("utf-8")):
-        for path in _files(source, kind):
-            files[path.relative_to(ROOT).as_posix()] = path
+def image_context(kind: str, of_users: tuple[Wheel, ...] = ()) -> Path:
+    """Return the folder for the image of `containers/KIND`; its Dockerfile lies in it, too.
+
+    of_users: packages whose files the image holds beside our code.
+    """
+    dockerfile = (ROOT / "containers" / kind / "Dockerfile").read_text("utf-8")
+    files = {
+        path.relative_to(ROOT).as_posix(): path.read_bytes()
+        for source in _copied(dockerfile)
+        for path in _files(source, kind)
+    }
+    for wheel in of_users:
+        files |= {f"{OF_USERS}{name}": content for name, content in wheel.files()}
+    if of_users:
+        dockerfile = _with_packages(dockerfile)
+    files["Dockerfile"] = dockerfile.encode()
     digest = hashlib.sha256()
-    for name, path in sorted(files.items()):
-        content = path.read_bytes()
+    for name, content in sorted(files.items()):
         digest.update(b"%s %d\n" % (name.encode(), len(content)))
         digest.update(content)
     folder = CACHE / f"{kind}-{digest.hexdigest()[:16]}"
@@ -48,14 +59,21 @@ def _files(source: str, kind: str) -> list[Path]:
     return files_in(ROOT, rooms_of_image(kind) if source == "lakebed/" else (source,))
 
 
-def _put_together(files: dict[str, Path], folder: Path) -> None:
+def _with_packages(dockerfile: str) -> str:
+    """Return a Dockerfile that copies users' packages, too, beside our code and before it is
+    compiled."""
+    at = dockerfile.index(BEHIND_OUR_CODE)
+    return f"{dockerfile[:at]}COPY {OF_USERS} ./\n{dockerfile[at:]}"
+
+
+def _put_together(files: dict[str, bytes], folder: Path) -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=CACHE) as scratch:
         made = Path(scratch) / "context"
-        for name, path in files.items():
+        for name, content in files.items():
             to = made / name
             to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, to)
+            to.write_bytes(content)
             to.chmod(0o644)
         try:
             made.rename(folder)

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from aws_cdk import aws_lambda as lambda_
 from lakebed.config.instance import Architecture
 from lakebed.errors import InvalidError
 from stacks.constructs.rooms import ROWS_ROOMS, SPARK_ROOMS, STATE_ROOMS, TAKE_ROOMS, files_in
+from stacks.constructs.wheels import Wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "bundles"
@@ -44,6 +46,8 @@ GLIBC_MINORS = range(34, 16, -1)
 THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
+BUNDLE_BYTES_MAX = 250 << 20
+"""Unpacked, of what Lambda runs. Source: "Lambda quotas", AWS Lambda Developer Guide."""
 SERVICES = ("dynamodb", "ec2", "ecs", "emr-serverless", "s3", "sqs", "ssm", "sts")
 """What our functions call; descriptions of the other 400 services stay out."""
 
@@ -97,15 +101,18 @@ class Target(msgspec.Struct, frozen=True):
         """Whether bytecode goes along: this is the Python that will read it."""
         return self.python == THIS_PYTHON
 
+    @property
+    def platforms(self) -> list[str]:
+        """The tags of wheels that run there, the newest first."""
+        machine = MACHINES[self.architecture]
+        tags = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC_MINORS]
+        return [*tags, f"manylinux2014_{machine}"]
+
     def options(self) -> list[str]:
         """Return what pip is told to take wheels for."""
         if self.here:
             return []
-        machine = MACHINES[self.architecture]
-        tags = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC_MINORS]
-        platforms = [
-            word for tag in (*tags, f"manylinux2014_{machine}") for word in ("--platform", tag)
-        ]
+        platforms = [word for tag in self.platforms for word in ("--platform", tag)]
         return [*platforms, "--python-version", self.python, "--implementation", "cp"]
 
 
@@ -120,10 +127,14 @@ def target_of(architecture: Architecture, *, python: str = PYTHON) -> Target:
 
 class Bundle(msgspec.Struct, frozen=True):
     """Packages for some functions, those of a file in `requirements`, with hashes; and rooms of our
-    code."""
+    code.
+
+    has_steps: whether what it runs calls steps of users: their packages go into it, too.
+    """
 
     name: str
     rooms: tuple[str, ...]
+    has_steps: bool = False
 
     @property
     def requirements(self) -> Path:
@@ -134,25 +145,36 @@ class Bundle(msgspec.Struct, frozen=True):
 STATE = Bundle("state", STATE_ROOMS)
 """For functions that move no rows: they start without Arrow."""
 
-ROWS = Bundle("rows", ROWS_ROOMS)
+PLANNING = Bundle("state", STATE_ROOMS, has_steps=True)
+"""For the function that plans compactions: the same, and users' strategies."""
+
+ROWS = Bundle("rows", ROWS_ROOMS, has_steps=True)
 """For functions that read rows."""
 
-FEEDS = Bundle("feeds", TAKE_ROOMS)
+FEEDS = Bundle("feeds", TAKE_ROOMS, has_steps=True)
 """For the function that takes records of feeds."""
 
-SPARK = Bundle("rows", SPARK_ROOMS)
+SPARK = Bundle("rows", SPARK_ROOMS, has_steps=True)
 """For drivers and tasks of Spark, which bring Spark's own packages."""
 
 
 class PythonBundle:
-    """A folder with our code and a bundle's packages. digest: of all that is in it."""
+    """A folder with our code, a bundle's packages and, where they are called, those of users.
+    digest: of all that is in it.
 
-    def __init__(self, bundle: Bundle, target: Target) -> None:
+    Raises:
+        InvalidError: users' packages have a file that is there already, or there is more than
+            Lambda takes.
+    """
+
+    def __init__(self, bundle: Bundle, target: Target, of_users: Sequence[Wheel] = ()) -> None:
         CACHE.mkdir(parents=True, exist_ok=True)
         with (CACHE / f"{bundle.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            packages = _packages(bundle, target)
-            sources = [packages, *files_in(ROOT, bundle.rooms)]
+            packages = [_packages(bundle, target)]
+            if bundle.has_steps:
+                packages += [_unpacked(wheel, target) for wheel in of_users]
+            sources = [*packages, *files_in(ROOT, bundle.rooms)]
             self.digest = digest_of(sources, root=ROOT)
             kind = f"py{THIS_PYTHON}" if target.is_compiled else "sources"
             self.folder = CACHE / f"{bundle.name}-{self.digest[:16]}-{kind}"
@@ -165,9 +187,24 @@ class PythonBundle:
 
 
 @cache
-def bundle_of(bundle: Bundle, target: Target) -> PythonBundle:
+def bundle_of(bundle: Bundle, target: Target, of_users: tuple[Wheel, ...] = ()) -> PythonBundle:
     """Return a bundle with our code, put together once in a process."""
-    return PythonBundle(bundle, target)
+    return PythonBundle(bundle, target, of_users)
+
+
+def _unpacked(wheel: Wheel, target: Target) -> Path:
+    """Return a folder with what a wheel installs, bytecode included where it is read."""
+    kind = f"py{THIS_PYTHON}" if target.is_compiled else "sources"
+    folder = CACHE / f"wheel-{wheel.sha256[:16]}-{kind}"
+    if not folder.exists():
+        with TemporaryDirectory(dir=CACHE) as scratch:
+            made = Path(scratch) / "wheel"
+            wheel.unpack(made)
+            if target.is_compiled:
+                _compile(made)
+            with suppress(OSError):  # another bundle was first, with the same
+                made.rename(folder)
+    return folder
 
 
 def _packages(bundle: Bundle, target: Target) -> Path:
@@ -230,19 +267,41 @@ def _compile(folder: Path, *rooms: str) -> None:
         )
 
 
-def _put_together(packages: Path, bundle: Bundle, folder: Path, target: Target) -> None:
+def _put_together(packages: Sequence[Path], bundle: Bundle, folder: Path, target: Target) -> None:
     ours = [(file, ROOT) for file in files_in(ROOT, bundle.rooms)]
     with TemporaryDirectory(dir=CACHE) as scratch:
         made = Path(scratch) / "bundle"
-        for source, root in ((packages, packages), *ours):
+        for source, root in (*((one, one) for one in packages), *ours):
             for path in _files(source):
                 to = made / path.relative_to(root)
+                if to.exists() and path.suffix != ".pyc":
+                    hint = "rename what your package holds: two would be one"
+                    raise InvalidError(
+                        "a package has a file that another has",
+                        path=path.relative_to(root),
+                        bundle=bundle.name,
+                        hint=hint,
+                    )
                 to.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, to)
                 to.chmod(0o644)
         if target.is_compiled:
             _compile(made, *{room.partition("/")[0] for room in bundle.rooms})
+        _check_size(made, bundle)
         made.rename(folder)
+
+
+def _check_size(folder: Path, bundle: Bundle) -> None:
+    size = sum(path.stat().st_size for path in _files(folder))
+    if size > BUNDLE_BYTES_MAX:
+        hint = "give smaller packages: what is only there for tests can be left out of wheels"
+        raise InvalidError(
+            "a bundle is larger than Lambda takes",
+            bundle=bundle.name,
+            mib=-(-size >> 20),
+            mib_max=BUNDLE_BYTES_MAX >> 20,
+            hint=hint,
+        )
 
 
 def digest_of(sources: Sequence[Path], *, root: Path = ROOT) -> str:

@@ -15,6 +15,7 @@ from lakebed.config.instance import Deployment
 from stacks.constructs.encryption import use_key
 from stacks.constructs.log_group import log_group
 from stacks.constructs.operator_alarm import operator_alarm, too_many_errors
+from stacks.constructs.packages import packages_for
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
 from stacks.permissions import accepted
 from stacks.trust import function_service
@@ -68,7 +69,7 @@ class PythonFunction(Construct):
                 if target.architecture == "arm64"
                 else lambda_.Architecture.X86_64
             ),
-            code=bundle_of(bundle, target).code(),
+            code=bundle_of(bundle, target, packages_for(deployment, target)).code(),
             handler=f"lambdas.{code_room or room}.{verb}.handler".replace("-", "_"),
             environment=variables_of(environment),
             role=self.role.without_policy_updates(),

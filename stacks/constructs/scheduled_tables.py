@@ -13,10 +13,10 @@ from constructs import Construct
 
 from lakebed.config.environments import ScheduledWorkEnvironment, TriggerEnvironment
 from lakebed.config.instance import Deployment
-from lakebed.config.job_queues import JobQueueShape
+from lakebed.config.job_queues import COMPACTION_CREATION, JobQueueShape
 from stacks import permissions
 from stacks.constructs.job_queue import FifoJobQueue
-from stacks.constructs.python_bundle import STATE
+from stacks.constructs.python_bundle import PLANNING, STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.queue_lambda import QueueLambda
 from stacks.constructs.schedule import Schedule
@@ -62,7 +62,7 @@ class ScheduledTables(Construct):
             self,
             "Handle",
             deployment=deployment,
-            bundle=STATE,
+            bundle=PLANNING if shape == COMPACTION_CREATION else STATE,
             queue=self.tables,
             room=shape.kind,
             verb="handle",

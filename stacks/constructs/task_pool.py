@@ -26,6 +26,7 @@ from stacks.constructs.encryption import use_key
 from stacks.constructs.image_context import image_context
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.log_group import log_group
+from stacks.constructs.packages import packages_for
 from stacks.constructs.python_bundle import STATE, target_of
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
@@ -113,10 +114,11 @@ class TaskPool(Construct):
 
     def _image(self) -> ecr_assets.DockerImageAsset:
         platforms = ecr_assets.Platform
+        target = target_of(self._deployment.settings.architecture)
         return ecr_assets.DockerImageAsset(
             self,
             "Image",
-            directory=str(image_context(self._kind)),
+            directory=str(image_context(self._kind, packages_for(self._deployment, target))),
             platform=platforms.LINUX_ARM64 if self._is_arm else platforms.LINUX_AMD64,
         )
 

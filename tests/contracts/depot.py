@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from lakebed.backends.memory import TupleFiles
+from lakebed.backends.system.strategy_processes import StrategyProcesses
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
@@ -108,7 +109,9 @@ class Depot:
             queue=self.commit_queue, objects=stores.objects, heads=self.heads, **told
         )
         self.ingest = IngestRows[Any](files=self.files, commits=commits, **told)
-        self.create_jobs = CreateCompactionJobs(queue=self.queue, **told)
+        self.create_jobs = CreateCompactionJobs(
+            queue=self.queue, strategies=StrategyProcesses(), **told
+        )
         self.run_job = RunCompactionJob[Any](files=self.files, commits=commits, **told)
         self.give_up = GiveUpCompactionJob(**told)
         self.give_up_dead_jobs = GiveUpDeadJobs(

@@ -1,11 +1,13 @@
 """One table that is damaged, and what functions do about the others."""
 
+import json
+
 import pytest
 
 from lakebed.backends.memory.transaction_logs import MemoryTransactionLog
 from lakebed.bootstrap.functions.table_names import catalog_over
 from lakebed.errors import CorruptError
-from lakebed.model.jobs import SPLITTING
+from lakebed.model.jobs import COMPACTION_CREATION, SPLITTING
 from lakebed.model.names import TransactionNumber
 from lambdas.shape import scheduled_handler
 from lambdas.sweep.nameless import sweep_nameless
@@ -61,6 +63,31 @@ def test_a_table_that_was_mended_is_worked_on_again(instance: MemoryInstance) ->
     assert instance.leaves("bad") > 2
     (mark,) = instance.marks.list().values()
     assert mark.failed == {}
+
+
+def test_a_strategy_that_is_missing_holds_up_its_own_table_which_is_measured_all_the_same(
+    instance: MemoryInstance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instance.given_table("bad", compaction_strategy="nowhere")
+    instance.given_table("good", compaction_strategy="basic", job_files_max=2)
+    for name in ("bad", "good"):
+        for job in ("one", "two"):
+            instance.given_rows(name, 10, job=job)
+    ticks, handle = instance.ticks(COMPACTION_CREATION), instance.handler_of(COMPACTION_CREATION)
+    sent = 0
+    for minute in range(60):
+        sent += ticks.run(at=str(minute))
+        instance.when_worked(COMPACTION_CREATION, handle)
+        instance.clock.advance(60)
+    assert sent < 10, "one a message's life, not one a minute"
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    failed = [line for line in said if line.get("event") == "work_failed"]
+    assert {line["code"] for line in failed} == {"strategy"}
+    assert all("strategy=nowhere" in line["reason"] for line in failed)
+    measured = [line for line in said if line.get("event") == "table_measured"]
+    assert {(line["table"], line["files_count"]) for line in measured} == {("bad", 2), ("good", 2)}
+    created = [line for line in said if line.get("event") == "compaction_jobs_created"]
+    assert [line["table"] for line in created] == ["good"]
 
 
 def test_a_table_in_quarantine_gets_no_tick(instance: MemoryInstance) -> None:

@@ -18,6 +18,7 @@ from lakebed.backends.faulty import (
     FaultyTransactionLogs,
 )
 from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker, MemoryTableRegistry
+from lakebed.backends.system.strategy_processes import StrategyProcesses
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
@@ -129,7 +130,9 @@ class Machine:
         )
         self.ingest = IngestRows[Any](files=self.files, **told)
         self.queued_ingest = IngestRows[Any](files=self.files, commits=self.commits, **told)
-        self.create_jobs = CreateCompactionJobs(queue=self.queue, **told)
+        self.create_jobs = CreateCompactionJobs(
+            queue=self.queue, strategies=StrategyProcesses(), **told
+        )
         commits_of_jobs = self.commits if rng.random() < 0.3 else None
         self.run_job = RunCompactionJob[Any](files=self.files, commits=commits_of_jobs, **told)
         self.give_up = GiveUpCompactionJob(**told)

@@ -11,12 +11,10 @@ import pyarrow as pa
 from lakebed.config.definitions.custom_sources import CustomFeed
 from lakebed.config.feed_fields import secrets_in
 from lakebed.config.feed_sources import SOURCES
+from lakebed.config.packages import ADAPTORS
 from lakebed.errors import InvalidError, LakebedError, did_you_mean
 from lakebed.ports.record_source import RecordSource
 from lakebed.ports.secrets import SECRET_SCHEME, Secrets
-
-GROUP = "lakebed.sources"
-"""Of entry points: the name of a kind, and a factory that takes the settings."""
 
 
 def custom_source(said: CustomFeed, secrets: Secrets) -> RecordSource[pa.RecordBatch]:
@@ -45,7 +43,7 @@ def installed(said: CustomFeed, at: str = "") -> EntryPoint:
     Raises:
         InvalidError: none of that name is installed, or not in that version, or several are.
     """
-    points = list(entry_points(group=GROUP))
+    points = list(entry_points(group=ADAPTORS))
     facts = {"at": f"{at}.kind"} if at else {}
     named = {_version_of(point): point for point in points if point.name == said.kind}
     if not named:

@@ -88,16 +88,20 @@ def _split_leaves(stores: TableStores, _: OpenJobStores) -> App:
 
 
 def _create_compaction_jobs(stores: TableStores, open_job_stores: OpenJobStores) -> App:
+    from lakebed.backends.system.strategy_processes import StrategyProcesses
     from lakebed.compaction.create_jobs import CreateCompactionJobs, look_again
     from lakebed.schedules.measure_table import measure_table
 
     queue, tracker = open_job_stores()
-    create = CreateCompactionJobs(queue=queue, tracker=tracker, clock=stores.clock)
+    create = CreateCompactionJobs(
+        queue=queue, tracker=tracker, clock=stores.clock, strategies=StrategyProcesses()
+    )
 
     def work(table: OpenTable) -> int:
-        created = create.run(table)
-        measure_table(table)
-        return created
+        try:
+            return create.run(table)
+        finally:  # a table whose strategy fails is looked at by alarms all the same
+            measure_table(table)
 
     return stores.work(COMPACTION_CREATION, work, due=look_again)
 

@@ -9,11 +9,12 @@ that come later to another state than those before.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import zstandard
 
+from lakebed.config.settings import OUR_STRATEGIES
 from lakebed.errors import CorruptError, NewerFormatError
 from lakebed.model.formats import NEWEST
 from lakebed.model.group_ages import format_of_processing
@@ -88,6 +89,8 @@ old."""
 
 _FORMATS_OF_SETTINGS = dict.fromkeys(("follower_seconds_max", "scan_bytes_max"), VERSION_FORMAT)
 """Of entries that name a setting that older releases do not know."""
+_STRATEGY, STRATEGY_FORMAT = "compaction_strategy", 6
+"""Of entries that name a strategy of a user: older releases know only their own."""
 
 HEAD_BYTES = 6
 COMPRESSED_FROM = 512
@@ -160,6 +163,8 @@ def _format_of(change: Change) -> int:
     elif isinstance(change, SetProcessing | ChangeProcessing):
         of_processing = format_of_processing(change.processing)
     of_settings = (_FORMATS_OF_SETTINGS.get(name, 1) for name in names)
+    if isinstance(names, Mapping) and names.get(_STRATEGY, "basic") not in OUR_STRATEGIES:
+        of_processing = max(of_processing, STRATEGY_FORMAT)
     return max((_FORMATS.get(type(change), 1), of_processing, *of_settings))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from lakebed.backends.aws.transaction_logs import BODY_BYTES_MAX
 from lakebed.backends.memory import MemoryJobQueues, MemoryJobTracker
+from lakebed.backends.system.strategy_processes import StrategyProcesses
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.errors import LakebedError, UnavailableError
 from lakebed.model.jobs import COMPACTION_QUEUE, decode_message
@@ -36,7 +37,10 @@ class JobCreation:
         self.queue = MemoryJobQueues(self.story.clock).open(COMPACTION_QUEUE)
         self.tracker = MemoryJobTracker()
         self.jobs = CreateCompactionJobs(
-            queue=self.queue, tracker=self.tracker, clock=self.story.clock
+            queue=self.queue,
+            tracker=self.tracker,
+            clock=self.story.clock,
+            strategies=StrategyProcesses(),
         )
         head = self.story.another_head(retry=Retry(seconds_max=0.0))
         self.table = OpenTable(id_=TableId("t"), name=TableName("t"), head=head, rng=self.story.rng)

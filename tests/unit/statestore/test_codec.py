@@ -13,6 +13,7 @@ from lakebed.model.names import ConnectionId, Micros, TransactionNumber
 from lakebed.statestore.log_entries.codec import (
     COMPRESSED_FROM,
     ENTRY_FORMAT,
+    STRATEGY_FORMAT,
     Entry,
     decode_entry,
     encode_entry,
@@ -24,6 +25,7 @@ from lakebed.statestore.log_entries.range_deletes import DeleteRanges, RecordDel
 from lakebed.statestore.log_entries.table_changes import (
     ChangeProcessing,
     ChangeSchema,
+    ChangeSettings,
     SetProcessing,
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
@@ -56,6 +58,17 @@ def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
         formats |= dict.fromkeys(get_args(VersionChange), 6)
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == max(formats.get(type(c), 1) for c in transaction.changes)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "wanted"), [("basic", 1), ("size_ratio", 1), ("a_users", STRATEGY_FORMAT)]
+)
+def test_a_strategy_of_a_user_needs_a_release_that_asks_such(strategy: str, wanted: int) -> None:
+    story = TableStory("all")
+    for settings in ({"compaction_strategy": strategy, "leaf_rows_max": 9}, {"leaf_rows_max": 9}):
+        transaction = story.transaction(ChangeSettings(settings))
+        body = encode_entry(Entry(Micros(1), (transaction,)))
+        assert body[0] == (wanted if "compaction_strategy" in settings else 1)
 
 
 def test_changes_of_feeds_that_were_written_before_event_time_are_read() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 import lakebed
+from lakebed.backends.system.installed_steps import StepsBesideUs
 from lakebed.errors import GenerationError, InvalidError, TableMissingError
 from lakebed.statestore.log_entries.table_changes import ChangeSettings, Clear
 from lakebed.statestore.open_table import OpenTable, Start, start_of
@@ -135,7 +136,7 @@ def test_a_clear_just_before_does_no_harm(
         return own(self, start, *changes)  # type: ignore[arg-type]  # passed on as it came
 
     monkeypatch.setattr(OpenTable, "own", after_a_clear)
-    change_table.change_settings(opened, {"size_ratio": 9})
+    change_table.change_settings(opened, {"size_ratio": 9}, StepsBesideUs())
     assert cleared
     assert table.settings.size_ratio == 9
 

@@ -15,9 +15,10 @@ import pytest
 
 import lakebed
 from lakebed.backends.local.secrets import EnvironmentSecrets
-from lakebed.bootstrap.feeds.custom_sources import GROUP, custom_source
+from lakebed.bootstrap.feeds.custom_sources import custom_source
 from lakebed.config.definitions.custom_sources import CustomFeed
 from lakebed.config.feed_sources import source_of
+from lakebed.config.packages import ADAPTORS
 from lakebed.errors import InvalidError
 from lakebed.feed_errors import SecretMissingError
 from lakebed.ports.record_source import RecordSource
@@ -70,7 +71,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (site / f"{name}.py").write_text(ADAPTOR + MORE)
         (info / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
         lines = "".join(f"{kind} = {name}:{what}\n" for kind, what in points.items())
-        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{lines}")
+        (info / "entry_points.txt").write_text(f"[{ADAPTORS}]\n{lines}")
         monkeypatch.syspath_prepend(str(site))
         monkeypatch.delitem(sys.modules, name, raising=False)
         return name

@@ -1,0 +1,24 @@
+"""Steps that users write: entry points of packages, of which this tells the names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+
+class InstalledSteps(Protocol):
+    """Which steps those find who work on the tables of a lake."""
+
+    @property
+    def where(self) -> str:
+        """Where they look, for messages: behind "no such strategy is"."""
+        ...
+
+    @property
+    def cure(self) -> str:
+        """What to do when one is missing."""
+        ...
+
+    def names(self, entry_group: str) -> Collection[str]:
+        """Return the names in a group of entry points."""
+        ...

@@ -1,0 +1,1 @@
+"""Packages of users in an instance of their own."""
