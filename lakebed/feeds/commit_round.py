@@ -92,7 +92,8 @@ class CommitRound(Generic[BatchT]):
     quarantine: None where records always become rows.
     errors_fraction_max: of the records of an hour of log time, from `LOOKED_AT` on: a greater share
         of bad ones stops the connection.
-    once_seconds: for how long the table knows values that are let in once; None: none are.
+    old_items: says when the table forgets items; None: as long after the newest one as its settings
+        say.
     """
 
     def __init__(
@@ -103,14 +104,14 @@ class CommitRound(Generic[BatchT]):
         clock: Clock,
         quarantine: Quarantine[BatchT] | None = None,
         errors_fraction_max: float = 1.0,
-        once_seconds: int | None = None,
+        old_items: OldItems | None = None,
     ) -> None:
         self._stage = stage
         self._make_rows = make_rows
         self._clock = clock
         self._quarantine = quarantine
         self._errors_fraction_max = errors_fraction_max
-        self._old_items = None if once_seconds is None else OldItems(once_seconds)
+        self._old_items = old_items
 
     def run(
         self,
