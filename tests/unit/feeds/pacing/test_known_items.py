@@ -78,9 +78,12 @@ def test_the_newest_stay_however_old_they_are(taken: Taken) -> None:
 
 def test_what_was_taken_lately_stays_however_much_it_is(taken: Taken) -> None:
     old = OldItems(ONCE, spared=SPARED)
-    taken.take(30, seconds=61)
-    assert taken.forget(old) == 0
-    assert len(taken.known()) == 30
+    taken.take(5)
+    taken.take(1, seconds=2 * ONCE)
+    taken.take(29, seconds=61)
+    assert taken.forget(old) == 1
+    assert taken.known()[-30:] == list(range(5, 35))
+    assert len(taken.known()) < 33
     taken.take(1, seconds=2 * ONCE)
     assert taken.forget(old) == 1
     assert SPARED <= len(taken.known()) <= SPARED + 2
