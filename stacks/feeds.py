@@ -107,6 +107,7 @@ class FeedsStack(Stack):
                 *may,
                 feed_permissions.land_segments(deployment),
                 *feed_permissions.read_secrets(deployment),
+                *feed_permissions.read_schemas(deployment),
             ],
             start=TaskStart(
                 tasks="feed-tasks",
