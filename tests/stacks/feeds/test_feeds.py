@@ -123,9 +123,7 @@ def test_a_task_reads_schemas_of_its_region_where_the_setting_says_so(
 ) -> None:
     (found,) = [s for s in statements(fed, "TasksRole") if "glue" in json.dumps(s["Action"])]
     assert (found["Action"], found["Resource"]) == ("glue:GetSchemaVersion", "*")
-    assert found["Condition"] == {
-        "StringEquals": {"aws:RequestedRegion": {"Ref": "AWS::Region"}}
-    }
+    assert found["Condition"] == {"StringEquals": {"aws:RequestedRegion": {"Ref": "AWS::Region"}}}
     for role in ("TasksStartRole", "TasksExecutionRole"):
         assert "glue" not in json.dumps(list(statements(fed, role)))
     without = synthesize(feed_workers_max="1")
