@@ -24,6 +24,7 @@ from lakebed.feeds.committed import (
     hour_of,
     read_committed,
 )
+from lakebed.feeds.reading.joined_records import joined, small_together
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
 from lakebed.feeds.pacing.known_items import KnownItems, OldItems
@@ -265,8 +266,11 @@ class CommitRound(Generic[BatchT]):
     ) -> MadeSplit[BatchT]:
         split, rows = one.part.split, list[MadeRows[BatchT]]()
         errors_in_row = round_.known.errors_in_row.get(split, 0)
-        discards, last = _discards(round_, one.part), one.at.position.last
-        for records, discard_last in zip(one.part.records, discards, strict=True):
+        together = small_together(one.part.records)
+        discards = _discards(round_, split, [sum(r.count for r in some) for some in together])
+        last = one.at.position.last
+        for some, discard_last in zip(together, discards, strict=True):
+            records = joined(some, self._make_rows.concat)
             before = KnownBefore(
                 in_quarantine=held,
                 in_table=round_.items.in_table(records),
@@ -323,13 +327,12 @@ def _gone_but_quarantined(count: int, errors_in_row: int) -> MadeRows[BatchT]:
     )
 
 
-def _discards(round_: _Round, part: SplitRecords[BatchT]) -> list[int]:
-    """Return how many of the last records of each batch are left out."""
-    counts = [records.count for records in part.records]
+def _discards(round_: _Round, split: str, counts: Sequence[int]) -> list[int]:
+    """Return how many of the last records of each batch are left out. counts: of its records."""
     fraction = round_.relief.discards
     if not fraction or not counts:
         return [0] * len(counts)
-    tally = hour_of(round_.table, round_.connection, part.split)
+    tally = hour_of(round_.table, round_.connection, split)
     may_turn = HOUR - round_.known.log_time % HOUR < TURN_MICROS
     allowed = allowed_of(fraction, tally, sum(counts), may_turn=may_turn)
     return discards_of(counts, allowed)
