@@ -24,12 +24,12 @@ from lakebed.feeds.committed import (
     hour_of,
     read_committed,
 )
-from lakebed.feeds.reading.joined_records import joined, small_together
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
 from lakebed.feeds.pacing.known_items import KnownItems, OldItems
 from lakebed.feeds.pacing.left_out import allowed_of, discards_of
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
+from lakebed.feeds.reading.joined_records import joined, small_together
 from lakebed.feeds.round_changes import (
     MadeSplit,
     SplitRecords,
