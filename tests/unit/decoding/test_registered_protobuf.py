@@ -17,6 +17,7 @@ from tests.dsl.decoding import Outcome, decode
 pytest.importorskip("google.protobuf.message_factory")
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto as File
 
 SCHEMA = schema_of(
     row_keys={"id": "int64"}, values={"at": "timestamp[us, UTC]?", "city": "string?"}
@@ -24,7 +25,6 @@ SCHEMA = schema_of(
 COLUMNS = {"columns": {"id": "id", "at": "at", "city": "home.city"}}
 F = descriptor_pb2.FieldDescriptorProto
 TYPES = {"int64": F.TYPE_INT64, "string": F.TYPE_STRING}
-File = descriptor_pb2.FileDescriptorProto
 
 
 def order_file(*more: str, name: str = "order.proto", home: str = "common.Address") -> File:
