@@ -259,8 +259,8 @@ class ScriptedWorld:
                 assert is_there or not self._is_known(split), f"lost: {split} {position}"
         assert (tally.stored, tally.quarantined) == (len(stored), len(bad))
         assert tally.read == tally.stored + tally.quarantined
-        for name, split in self.broker.splits.items():
-            assert ends.get(f"{name}@{split.incarnation}", 0) == split.end, f"not taken: {name}"
+        for name, there in self.broker.splits.items():
+            assert ends.get(f"{name}@{there.incarnation}", 0) == there.end, f"not taken: {name}"
 
     def _is_known(self, split: str) -> bool:
         """Whether the source has it still: what was deleted with its topic is gone with it."""

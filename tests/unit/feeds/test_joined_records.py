@@ -14,10 +14,24 @@ from lakebed.ports.record_source import Records
 from tests.unit.feeds.pacing.fed_under_policy import Fed, StreamReader
 
 
-def records(begin: int, count: int, size: int, **more: object) -> Records[list[int]]:
+def records(
+    begin: int,
+    count: int,
+    size: int,
+    items: tuple[bytes, ...] = (),
+    item_counts: tuple[int, ...] = (),
+) -> Records[list[int]]:
     end = begin + count
-    given = {"begin": begin, "end": end, "count": count, "size": size}
-    return Records(**given, batch=list(range(begin, end)), resume=b"%d" % end, **more)
+    return Records(
+        begin=begin,
+        end=end,
+        count=count,
+        size=size,
+        batch=list(range(begin, end)),
+        resume=b"%d" % end,
+        items=items,
+        item_counts=item_counts,
+    )
 
 
 def concat(batches: object) -> list[int]:
