@@ -110,7 +110,8 @@ class S3Feed(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=1_000,
-            description="A queue of S3's notifications: hints that bring objects sooner.",
+            description="A queue of S3's notifications, by its URL: hints that bring objects sooner"
+            " than the next listing. Its messages are deleted, so it has no other reader.",
         ),
     ] = ""
     list_seconds: Annotated[
