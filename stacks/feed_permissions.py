@@ -98,6 +98,21 @@ def read_secrets(deployment: Deployment) -> list[iam.PolicyStatement]:
     return [iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=arns)]
 
 
+def read_schemas(deployment: Deployment) -> list[iam.PolicyStatement]:
+    """Read schemas of Glue by the ids of their versions, if the setting `feed_schemas` says so.
+    Such an id belongs to no resource that a policy could name: of a registry that is named alone,
+    Glue refuses it."""
+    if not deployment.settings.feed_schemas:
+        return []
+    return [
+        iam.PolicyStatement(
+            actions=["glue:GetSchemaVersion"],
+            resources=["*"],
+            conditions={"StringEquals": {"aws:RequestedRegion": Aws.REGION}},
+        )
+    ]
+
+
 def _on_partitions(registry: dynamodb.ITable, action: str, *partitions: str) -> iam.PolicyStatement:
     """Allow an action on items of some partitions only."""
     return iam.PolicyStatement(

@@ -90,7 +90,7 @@ class FeedsStack(Stack):
     ) -> None:
         """Let tasks be started while feeds are. may: what it takes to work on feeds."""
         registry = stores.registry
-        TaskPool(
+        pool = TaskPool(
             self,
             "Tasks",
             deployment=deployment,
@@ -107,6 +107,7 @@ class FeedsStack(Stack):
                 *may,
                 feed_permissions.land_segments(deployment),
                 *feed_permissions.read_secrets(deployment),
+                *feed_permissions.read_schemas(deployment),
             ],
             start=TaskStart(
                 tasks="feed-tasks",
@@ -122,6 +123,10 @@ class FeedsStack(Stack):
                 security_groups=self._brokers(deployment, network),
             ),
         )
+
+        if deployment.settings.feed_schemas:
+            reason = "a version of a schema of Glue is named by its id alone, which is no resource"
+            permissions.accepted_everywhere(pool.role, reason)
 
     def _brokers(self, deployment: Deployment, network: NetworkingStack) -> list[str]:
         """Return a group of those that reach the ports of the setting; none, where it names none.

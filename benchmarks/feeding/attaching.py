@@ -61,7 +61,7 @@ def _dip_percent(kafka: KafkaServer, lake: Path) -> float:
         ]
 
         def has_all() -> bool:
-            read = records_read(lake)
+            read = records_read(opened)
             if read != seen[-1][1]:
                 seen.append((time.monotonic(), read))
             while due and read >= records * due[0][0]:

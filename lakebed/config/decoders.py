@@ -61,11 +61,13 @@ class DecoderSettings(msgspec.Struct, frozen=True, kw_only=True):
         Confluent's serializers write it. `glue`: as those of AWS Glue do. Of `avro` also
         `container` (each record is a file with its schema) and `datum` (`avro_schema` alone says
         what it is). Left out: of `avro` that of its registry; of `json` and `protobuf` nothing.
-    registry: of the schemas of `avro`. A text is its `url`.
+    registry: of the schemas of `avro` or `protobuf`. A text is its `url`.
     avro_schema: JSON text; the schema that rows are read by, or of each datum.
     descriptors: of `protobuf`: path of a descriptor set, as `protoc --descriptor_set_out
         --include_imports` writes it: a file of the machine that runs the feed, or s3://BUCKET/KEY.
-    message: of `protobuf`: full name of the message.
+        Where `registry` is given, there is none.
+    message: of `protobuf`: full name of the message. With `registry` it may be left out: then
+        records may be of any message.
     """
 
     format: Format
@@ -149,6 +151,11 @@ def decoder_settings_of(said: object, *, at: str) -> DecoderSettings:
     if settings.time is not None:
         check_way_of_time(settings.time.as_, at=f"{at}.time.as")
     framing = framing_of(settings.format, settings.framing, settings.registry, at=at)
+    if settings.registry is not None and settings.descriptors:
+        hint = "leave one of them out"
+        raise InvalidError(
+            "schemas from a registry, and from a file", at=f"{at}.descriptors", hint=hint
+        )
     return msgspec.structs.replace(settings, framing=framing)
 
 

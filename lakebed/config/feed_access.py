@@ -54,6 +54,14 @@ FeedSecrets = Annotated[
         " brings; tasks of feeds may read these, and no other secret.",
     ),
 ]
+FeedSchemas = Annotated[
+    bool,
+    Meta(
+        description="Whether tasks of feeds may read schemas in Glue's schema registry, for"
+        ' decoders with `registry = "glue"`. Records name versions of schemas by ids that IAM knows'
+        " no resource for, so it is all schemas of the account, in the instance's region."
+    ),
+]
 FeedPorts = Annotated[
     str,
     Meta(
@@ -84,7 +92,14 @@ def port_ranges(ports: str) -> list[tuple[int, int]]:
 
 
 def check_feed_access(
-    *, ports: str, secrets: str, queues: str, workers_max: int, takes: bool, has_own_way_out: bool
+    *,
+    ports: str,
+    secrets: str,
+    queues: str,
+    schemas: bool,
+    workers_max: int,
+    takes: bool,
+    has_own_way_out: bool,
 ) -> None:
     """Check that the settings fit together.
 
@@ -98,7 +113,7 @@ def check_feed_access(
             that are none; names twice, or too many.
     """
     given = {"feed_ports": ports, "feed_secrets": secrets, "feed_queues": queues}
-    named = [name for name, value in given.items() if value]
+    named = [name for name, value in (*given.items(), ("feed_schemas", schemas)) if value]
     for_tasks = [name for name in named if not (takes and name == "feed_queues")]
     if for_tasks and not workers_max:
         hint = "add `-c feed_workers_max=1`, or leave them out"
@@ -108,13 +123,13 @@ def check_feed_access(
     for name, value in given.items():
         _check_named(name, value)
     _check_ports(ports)
-    if not has_own_way_out and (ports or secrets):
+    if not has_own_way_out and (ports or secrets or schemas):
         raise InvalidError(
             "a network without addresses reaches S3, DynamoDB and SQS, and nothing else",
             settings=", ".join(name for name in named if name != "feed_queues"),
             task_addresses="private",
-            hint="add vpc_id and subnet_ids of a network that leads to your brokers and has an"
-            " endpoint of Secrets Manager",
+            hint="add vpc_id and subnet_ids of a network that leads to your brokers and has"
+            " endpoints of Secrets Manager and Glue, as you need them",
         )
 
 

@@ -110,7 +110,8 @@ class S3Feed(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=1_000,
-            description="A queue of S3's notifications: hints that bring objects sooner.",
+            description="A queue of S3's notifications, by its URL: hints that bring objects sooner"
+            " than the next listing. Its messages are deleted, so it has no other reader.",
         ),
     ] = ""
     list_seconds: Annotated[
@@ -132,9 +133,11 @@ class S3Feed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=3_600,
             le=366 * DAY_SECONDS,
-            description="How long an object that was taken is remembered.",
+            description="An object that was modified so long before the newest that was taken is"
+            " not looked at again. A day less than `job_id_seconds_min` of the landing table, or"
+            " shorter.",
         ),
-    ] = 30 * DAY_SECONDS
+    ] = 29 * DAY_SECONDS
 
 
 class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +164,8 @@ class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=60,
             le=366 * DAY_SECONDS,
-            description="How long a message that was taken is remembered.",
+            description="How long a message that was taken is remembered, at the least. Where less"
+            " than a million were taken since, it is as long as ids of jobs are.",
         ),
     ] = 4 * 3_600
 
@@ -200,6 +204,15 @@ class PushFeed(msgspec.Struct, frozen=True, kw_only=True):
             description="Of all requests that a receiver has in hand; beyond it senders wait.",
         ),
     ] = 64 << 20
+    once_seconds: Annotated[
+        int,
+        Meta(
+            ge=60,
+            le=366 * DAY_SECONDS,
+            description="How long a request that was landed is remembered, at the least. Where less"
+            " than a million came since, it is as long as ids of jobs are.",
+        ),
+    ] = DAY_SECONDS
 
 
 class SocketFeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +231,15 @@ class SocketFeed(msgspec.Struct, frozen=True, kw_only=True):
     record_bytes_max: Annotated[
         int, Meta(ge=1, le=1 << 30, description="A larger record closes its socket.")
     ] = 16 << 20
+    once_seconds: Annotated[
+        int,
+        Meta(
+            ge=60,
+            le=366 * DAY_SECONDS,
+            description="How long what was landed at once is remembered, at the least. Where less"
+            " than a million came since, it is as long as ids of jobs are.",
+        ),
+    ] = DAY_SECONDS
 
 
 Source = KafkaFeed | FilesFeed | S3Feed | SqsFeed | PushFeed | SocketFeed | CustomFeed

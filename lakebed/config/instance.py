@@ -20,6 +20,7 @@ from lakebed.config.feed_access import (
     FeedPorts,
     FeedPush,
     FeedQueues,
+    FeedSchemas,
     FeedSecrets,
     FeedTake,
     FeedWorkersMax,
@@ -199,6 +200,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = ""
     feed_queues: FeedQueues = ""
     feed_secrets: FeedSecrets = ""
+    feed_schemas: FeedSchemas = False
     feed_ports: FeedPorts = ""
     feed_push: FeedPush = False
     task_addresses: Annotated[
@@ -284,6 +286,7 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
         ports=found.feed_ports,
         secrets=found.feed_secrets,
         queues=found.feed_queues,
+        schemas=found.feed_schemas,
         workers_max=found.feed_workers_max,
         takes=found.feed_take,
         has_own_way_out=found.task_addresses == "public" or bool(found.vpc_id),

@@ -40,8 +40,8 @@ BLOCK_RECORDS: Final = 32_768
 class Resources:
     """What some formats need beside their settings.
 
-    registry: of Avro's schemas.
-    descriptors: of Protobuf: the bytes of the descriptor set.
+    registry: of the schemas of Avro or Protobuf.
+    descriptors: of Protobuf without a registry: the bytes of the descriptor set.
     """
 
     registry: SchemaRegistry | None = None
@@ -85,15 +85,20 @@ def check_registered(
     at: str,
     subject_at: str,
 ) -> None:
-    """Refuse a table that records of a registered schema of Avro do not fit. at, subject_at: paths
-    of the connection's section and of the setting that names the schema, for messages.
+    """Refuse a table that records of a registered schema do not fit. at, subject_at: paths of the
+    connection's section and of the setting that names the schema, for messages.
 
     Raises:
         InvalidError: it has no field that a column is made of, or cannot be read by.
     """
+    values = wanted_of(settings, columns, schema, at=at).values
+    if settings.format == "protobuf":
+        from lakebed.decoding.protobuf_values import check_registered_protobuf
+
+        check_registered_protobuf(registered, settings.message, values, at=subject_at)
+        return
     from lakebed.decoding.avro_values import check_avro_schema
 
-    values = wanted_of(settings, columns, schema, at=at).values
     check_avro_schema(registered, [] if settings.avro_schema else values, at=subject_at)
 
 
@@ -140,8 +145,10 @@ def _open_of(settings: DecoderSettings, values: Sequence[Value], resources: Reso
 
             check_avro(settings, values, resources.registry)
             return OpenAvro(settings, resources.registry)
-        from lakebed.decoding.protobuf_values import OpenProtobuf
+        from lakebed.decoding.protobuf_values import OpenProtobuf, OpenRegisteredProtobuf
 
+        if resources.registry is not None:
+            return OpenRegisteredProtobuf(resources.registry, settings.message, values)
         has_indexes = settings.framing == "registry"
         return OpenProtobuf(
             resources.descriptors, settings.message, values, has_indexes=has_indexes
@@ -154,10 +161,10 @@ def _open_of(settings: DecoderSettings, values: Sequence[Value], resources: Reso
 
 
 def _block_framing(settings: DecoderSettings) -> FrameOf | None:
-    """Return what is taken off records before they are read; of Avro its reader needs it."""
+    """Return what is taken off records before they are read; who asks a registry needs it."""
     if settings.format == "avro" or settings.framing not in {"registry", "glue"}:
         return None
-    return settings.framing
+    return None if settings.registry is not None else settings.framing
 
 
 class PlainDecoder:

@@ -30,6 +30,8 @@ MICROS = 1_000_000
 
 Taken = Callable[[bytes], bool]
 """Says of an item whether the table knows it."""
+News = Callable[[], int]
+"""Returns a number, which rises when something was said to have come: a hint."""
 
 
 class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,6 +81,7 @@ class ListedObjects:
 
     is_taken: asked before an object is read. Without it an object that an earlier process gave may
         be read again, and its item is refused then.
+    news: lets a listing come sooner. It may be wrong, late, or say nothing ever.
     """
 
     def __init__(
@@ -88,11 +91,13 @@ class ListedObjects:
         *,
         clock: Clock,
         is_taken: Taken = lambda _: False,
+        news: News = lambda: 0,
     ) -> None:
         self._files = files
         self._settings = settings
         self._clock = clock
         self._is_taken = is_taken
+        self._news = news
 
     def splits(self) -> list[SourceSplit]:
         """Return the folder, or its parts."""
@@ -119,6 +124,7 @@ class ListedObjects:
             self._settings,
             self._clock,
             self._is_taken,
+            self._news,
             begin=begin,
             cursor=cursor,
             part=_part_of(split, self._settings),
@@ -137,6 +143,7 @@ class ListedObjectReader:
         settings: ObjectSettings,
         clock: Clock,
         is_taken: Taken,
+        news: News,
         *,
         begin: int,
         cursor: Cursor,
@@ -146,6 +153,7 @@ class ListedObjectReader:
         self._settings = settings
         self._clock = clock
         self._is_taken = is_taken
+        self._news, self._heard = news, 0
         self._position = begin
         self._cursor = cursor
         self._part = part
@@ -180,10 +188,14 @@ class ListedObjectReader:
         due = self._listed + self._settings.list_seconds
         now = self._clock.monotonic()
         if due > max(now, end):
-            return False
+            return self._has_news()
         if due > now:
             self._clock.sleep(due - now)
         return True
+
+    def _has_news(self) -> bool:
+        before, self._heard = self._heard, self._news()
+        return self._heard != before
 
     def _list(self) -> None:
         """Begin a pass, or go on with that of an earlier process."""

@@ -13,8 +13,9 @@ import msgspec
 
 from lakebed.ports.leases import Owner, OwnerNumber, WorkerId
 
-GIVE_BACK_SECONDS = 2.0
-"""Between two source splits that a worker gives back: a worker that joins slows nothing down."""
+GIVE_BACK_SECONDS, GIVE_BACK_PARTS = 2.0, 4
+"""What a worker is to give back, it gives back in so many parts, so far apart: a worker that joins
+slows nothing down, and has its share soon, however many source splits that is."""
 
 
 def wanted_owner(split: str, workers: Collection[WorkerId]) -> WorkerId | None:
@@ -38,8 +39,8 @@ class Moves(msgspec.Struct, frozen=True):
     """What a worker does next about owners.
 
     claim: source splits to claim at once: they are to be its own, and no living worker has them.
-    give_back: that it has and that are to be another's: drained first, then released, one every
-        GIVE_BACK_SECONDS.
+    give_back: that it has and that are to be another's: drained first, then released, a part of
+        them every GIVE_BACK_SECONDS.
     lost: that it believes to have, and another worker has claimed: it drops their batches.
     release: claims of its own that it does not know of, as their answer was lost, or that the state
         refused, of what is to be another's: without this no worker would ever claim that.

@@ -29,6 +29,7 @@ from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
 from lakebed.feeds.pacing.known_items import KnownItems, OldItems
 from lakebed.feeds.pacing.left_out import allowed_of, discards_of
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
+from lakebed.feeds.reading.joined_records import joined, small_together
 from lakebed.feeds.round_changes import (
     MadeSplit,
     SplitRecords,
@@ -92,7 +93,8 @@ class CommitRound(Generic[BatchT]):
     quarantine: None where records always become rows.
     errors_fraction_max: of the records of an hour of log time, from `LOOKED_AT` on: a greater share
         of bad ones stops the connection.
-    once_seconds: for how long the table knows values that are let in once; None: none are.
+    old_items: says when the table forgets items; None: as long after the newest one as its settings
+        say.
     """
 
     def __init__(
@@ -103,14 +105,14 @@ class CommitRound(Generic[BatchT]):
         clock: Clock,
         quarantine: Quarantine[BatchT] | None = None,
         errors_fraction_max: float = 1.0,
-        once_seconds: int | None = None,
+        old_items: OldItems | None = None,
     ) -> None:
         self._stage = stage
         self._make_rows = make_rows
         self._clock = clock
         self._quarantine = quarantine
         self._errors_fraction_max = errors_fraction_max
-        self._old_items = None if once_seconds is None else OldItems(once_seconds)
+        self._old_items = old_items
 
     def run(
         self,
@@ -264,8 +266,11 @@ class CommitRound(Generic[BatchT]):
     ) -> MadeSplit[BatchT]:
         split, rows = one.part.split, list[MadeRows[BatchT]]()
         errors_in_row = round_.known.errors_in_row.get(split, 0)
-        discards, last = _discards(round_, one.part), one.at.position.last
-        for records, discard_last in zip(one.part.records, discards, strict=True):
+        together = small_together(one.part.records)
+        discards = _discards(round_, split, [sum(r.count for r in some) for some in together])
+        last = one.at.position.last
+        for some, discard_last in zip(together, discards, strict=True):
+            records = joined(some, self._make_rows.concat)
             before = KnownBefore(
                 in_quarantine=held,
                 in_table=round_.items.in_table(records),
@@ -322,13 +327,12 @@ def _gone_but_quarantined(count: int, errors_in_row: int) -> MadeRows[BatchT]:
     )
 
 
-def _discards(round_: _Round, part: SplitRecords[BatchT]) -> list[int]:
-    """Return how many of the last records of each batch are left out."""
-    counts = [records.count for records in part.records]
+def _discards(round_: _Round, split: str, counts: Sequence[int]) -> list[int]:
+    """Return how many of the last records of each batch are left out. counts: of its records."""
     fraction = round_.relief.discards
     if not fraction or not counts:
         return [0] * len(counts)
-    tally = hour_of(round_.table, round_.connection, part.split)
+    tally = hour_of(round_.table, round_.connection, split)
     may_turn = HOUR - round_.known.log_time % HOUR < TURN_MICROS
     allowed = allowed_of(fraction, tally, sum(counts), may_turn=may_turn)
     return discards_of(counts, allowed)

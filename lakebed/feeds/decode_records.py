@@ -122,6 +122,10 @@ class DecodeRecords:
         """Those of the connection."""
         return self._rules.windows
 
+    def concat(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return the records of several batches as one."""
+        return pa.concat_batches(batches)
+
     def look(self, split: str, records: pa.RecordBatch) -> tuple[Decoded, Mask]:
         """Return what the decoder says of records, and which of its rows the filter keeps."""
         decoded = self._decoder.decode(records, source_split=split)

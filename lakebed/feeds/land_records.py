@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -27,6 +29,10 @@ class LandRecords:
     def windows(self) -> WindowRules | None:
         """None: it is the arrival of a record that counts."""
         return None
+
+    def concat(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return the records of several batches as one."""
+        return pa.concat_batches(batches)
 
     def __call__(
         self,

@@ -105,6 +105,10 @@ class MakeRows(Protocol[BatchT]):
         """How event time is counted; None: it is not."""
         ...
 
+    def concat(self, batches: Sequence[BatchT]) -> BatchT:
+        """Return the records of several batches as one."""
+        ...
+
     def __call__(
         self, split: str, records: Records[BatchT], known: KnownBefore[BatchT]
     ) -> MadeRows[BatchT]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from lakebed.feed_errors import WorkerLostError
-from lakebed.feeds.claims import GIVE_BACK_SECONDS, moves
+from lakebed.feeds.claims import GIVE_BACK_PARTS, GIVE_BACK_SECONDS, moves
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import Leases, Owner, OwnerNumber, WorkerId
 
@@ -83,6 +83,7 @@ class LeasedSplits:
         self._mine: dict[str, OwnerNumber] = {}
         self._leaving: set[str] = set()
         self._gave_back: float | None = None
+        self._at_once = 0
         self._missed: dict[WorkerId, float] = {}
 
     def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
@@ -142,12 +143,15 @@ class LeasedSplits:
         )
 
     def _give_back(self, names: Sequence[str]) -> None:
-        """Let go of one more now and then: a worker that joins slows nothing down."""
+        """Let go of some more now and then: a worker that joins slows nothing down."""
         waiting = [name for name in names if name not in self._leaving]
+        if not waiting:
+            self._at_once = 0
+            return
         now = self._monotonic()
-        is_time = self._gave_back is None or now - self._gave_back >= GIVE_BACK_SECONDS
-        if waiting and is_time:
-            self._leaving.add(waiting[0])
+        if self._gave_back is None or now - self._gave_back >= GIVE_BACK_SECONDS:
+            self._at_once = max(self._at_once, -(-len(waiting) // GIVE_BACK_PARTS))
+            self._leaving.update(waiting[: self._at_once])
             self._gave_back = now
 
     def _forget(self, name: str) -> None:

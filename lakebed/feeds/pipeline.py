@@ -200,6 +200,11 @@ class Pipeline(Generic[BatchT]):
         behind = sum(one.reader.behind() or 0 for one in self._open.values())
         return len(self._open), behind, self._waiting().size
 
+    @property
+    def spooled(self) -> int:
+        """Bytes of records that wait on the disk."""
+        return 0 if self._spilling is None else self._spilling.size
+
     def look_again(self) -> None:
         """Ask the source for new source splits with the next turn."""
         self._discovered = None

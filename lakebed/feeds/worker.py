@@ -76,6 +76,7 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
 
     behind: positions beyond those that were read.
     waiting: bytes that are read and not committed.
+    spooled: bytes that wait on the worker's disk, in the spool of a policy.
     lag_seconds: how long the oldest record waits that is not committed.
     congested_by: what is done because the source is too fast; "": it is not.
     load, workers_min, workers_max, is_asking: see `LoadReport`.
@@ -98,6 +99,7 @@ class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
     workers_max: int = 0
     is_asking: bool = False
     flushed: int = 0
+    spooled: int = 0
 
 
 @dataclass
@@ -273,6 +275,7 @@ class FeedWorker(Generic[BatchT]):
             splits_count=report.splits,
             behind_count=report.behind,
             waiting_bytes=report.waiting,
+            spooled_bytes=report.spooled,
             lag_seconds=round(report.lag_seconds, 1),
             failing_count=int(bool(report.failing)),
         )
@@ -368,6 +371,7 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         workers_max=work.wanted.workers.most,
         is_asking=rung == "elastic" or (is_lagging and work.wanted.workers.at_lag),
         flushed=work.flush if work.pipeline is None else work.pipeline.flushed,
+        spooled=0 if work.pipeline is None else work.pipeline.spooled,
     )
 
 

@@ -125,6 +125,16 @@ METRICS = (
         without_alarm="it is bounded by `rotate_bytes`",
     ),
     Metric(
+        name="feed_bytes_spooled",
+        unit="Bytes",
+        section="feeds",
+        meaning="bytes that wait on a worker's disk, in the spool of one pipeline, the most",
+        event=events.FEED_MEASURED,
+        fact="spooled_bytes",
+        statistic="Maximum",
+        without_alarm="it is bounded by `spill_bytes`; what follows is the policy's next rung",
+    ),
+    Metric(
         name="feed_pipelines_failing",
         unit="Count",
         section="feeds",

@@ -20,12 +20,15 @@ class RegisteredSchema:
     """A schema as it was registered.
 
     kind: of its text: `avro`, `json` or `protobuf`.
+    text: of Protobuf, from a registry that gives that: its file as a descriptor, in base64.
     references: texts of the schemas that it takes types of, each behind those that it needs.
+    names: by which the references are imported, one for each; none where the registry says none.
     """
 
     kind: str
     text: str
     references: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 class SchemaRegistry(Protocol):

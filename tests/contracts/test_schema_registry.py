@@ -176,3 +176,33 @@ def test_a_schema_of_glue_is_named_with_its_registry(monkeypatch: pytest.MonkeyP
     registry = glue_registry(client, monkeypatch)
     assert registry.newest("shop/orders") is not None
     assert registry.newest("orders") is None
+
+
+def test_schemas_of_protobuf_are_asked_for_as_descriptors_with_the_names_of_imports() -> None:
+    with confluent_server() as server:
+        clock = VirtualClock()
+        web = WebServer(server.url, clock=clock)
+        registry = ConfluentSchemaRegistry(web, clock, is_serialized=True)
+        server.serialized = {"message A {}": "QQ==", 'import "a.proto";': "Qg=="}
+        server.register("message A {}", kind="protobuf", subject="a.proto")
+        references = (("a.proto", 1),)
+        id_ = server.register('import "a.proto";', kind="protobuf", references=references)
+        found = registry.schema(id_)
+        assert found is not None
+        assert (found.text, found.references, found.names) == ("Qg==", ("QQ==",), ("a.proto",))
+        avro = registry.schema(server.register('"long"'))
+        assert avro is not None, "of another kind it is not asked for serialized"
+        assert avro.text == '"long"'
+        plain = ConfluentSchemaRegistry(web, clock).schema(id_)
+        assert plain is not None
+        assert plain.text == 'import "a.proto";'
+
+
+def test_a_registry_that_gives_texts_of_protobuf_alone_is_refused() -> None:
+    with confluent_server() as server:
+        clock = VirtualClock()
+        web = WebServer(server.url, clock=clock)
+        registry = ConfluentSchemaRegistry(web, clock, is_serialized=True)
+        id_ = server.register('syntax = "proto3";', kind="protobuf")
+        with pytest.raises(InvalidError, match=r"as text alone .*descriptors"):
+            registry.schema(id_)

@@ -21,12 +21,14 @@ Misbehave = Callable[[BaseHTTPRequestHandler], bool]
 @dataclass
 class ConfluentServer:
     """schemas: answers by id. subjects: answers of all versions of each. asked: paths, in order.
-    login: user and password that it wants."""
+    login: user and password that it wants. serialized: of Protobuf, what it gives in the stead of
+    texts when it is asked for that."""
 
     url: str = ""
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    serialized: dict[str, str] = field(default_factory=dict)
     login: tuple[str, str] | None = None
     misbehave: Misbehave | None = None
 
@@ -54,6 +56,15 @@ class ConfluentServer:
         return id_
 
     def answer(self, path: str) -> tuple[int, dict[str, Any]]:
+        path, _, query = path.partition("?")
+        status, said = self._found(path)
+        if query and status == 200:
+            if query != "format=serialized" or said.get("schemaType") != "PROTOBUF":
+                return 500, {"error_code": 500, "message": f"Unsupported format {query}"}
+            said = said | {"schema": self.serialized.get(said["schema"], said["schema"])}
+        return status, said
+
+    def _found(self, path: str) -> tuple[int, dict[str, Any]]:
         match path.strip("/").split("/"):
             case ["schemas", "ids", id_] if int(id_) in self.schemas:
                 return 200, self.schemas[int(id_)]

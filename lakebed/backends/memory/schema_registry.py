@@ -13,10 +13,16 @@ class MemorySchemaRegistry:
         self._newest: dict[str, RegisteredSchema] = {}
 
     def register(
-        self, text: str, *, kind: str = "avro", subject: str = "", references: tuple[str, ...] = ()
+        self,
+        text: str,
+        *,
+        kind: str = "avro",
+        subject: str = "",
+        references: tuple[str, ...] = (),
+        names: tuple[str, ...] = (),
     ) -> int:
         """Return the id of a schema: the same for the same text. It is the subject's newest."""
-        schema = RegisteredSchema(kind=kind, text=text, references=references)
+        schema = RegisteredSchema(kind=kind, text=text, references=references, names=names)
         if schema not in self._schemas:
             self._schemas.append(schema)
         self._newest[subject] = schema

@@ -6,6 +6,7 @@ is no answer: only the registry itself can say that it does not know an id.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 from urllib.parse import quote
 
@@ -34,11 +35,15 @@ _REFUSED: Final = (401, 403)
 _UNKNOWN_CODES: Final = range(40401, 40404)
 """Of its own errors: no such subject, version or schema."""
 _ID_MAX: Final = (1 << 31) - 1
+_PROTOBUF: Final = "protobuf"
+_SERIALIZED: Final = "?format=serialized"
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 class _Reference(msgspec.Struct, frozen=True):
     subject: Annotated[str, Meta(min_length=1, max_length=1_000)]
     version: Annotated[int, Meta(ge=1, le=_ID_MAX)]
+    name: Annotated[str, Meta(max_length=1_000)] = ""
 
 
 class _Schema(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,9 +51,17 @@ class _Schema(msgspec.Struct, frozen=True, rename="camel"):
     schema_type: Annotated[str, Meta(max_length=100)] | None = None
     references: Annotated[tuple[_Reference, ...], Meta(max_length=REFERENCES_MAX)] | None = None
 
-    def registered(self, references: tuple[str, ...]) -> RegisteredSchema:
-        kind = (self.schema_type or "AVRO").lower()
-        return RegisteredSchema(kind=kind, text=self.schema, references=references)
+    @property
+    def kind(self) -> str:
+        return (self.schema_type or "AVRO").lower()
+
+    def registered(self, references: dict[_Reference, str]) -> RegisteredSchema:
+        return RegisteredSchema(
+            kind=self.kind,
+            text=self.schema,
+            references=tuple(references.values()),
+            names=tuple(reference.name for reference in references),
+        )
 
 
 class _Refusal(msgspec.Struct, frozen=True):
@@ -56,11 +69,15 @@ class _Refusal(msgspec.Struct, frozen=True):
 
 
 class ConfluentSchemaRegistry:
-    """Schemas by the ids that one registry gave them."""
+    """Schemas by the ids that one registry gave them.
 
-    def __init__(self, server: WebServer, clock: Clock) -> None:
+    is_serialized: whether those of Protobuf are asked for as descriptors.
+    """
+
+    def __init__(self, server: WebServer, clock: Clock, *, is_serialized: bool = False) -> None:
         self._server = server
         self._clock = clock
+        self._is_serialized = is_serialized
 
     def schema(self, id_: SchemaId) -> RegisteredSchema | None:
         """Return a schema."""
@@ -79,7 +96,7 @@ class ConfluentSchemaRegistry:
             return None
         texts: dict[_Reference, str] = {}
         has_all = self._collect(found, texts, set(), until)
-        return found.registered(tuple(texts.values())) if has_all else None
+        return found.registered(texts) if has_all else None
 
     def _collect(
         self,
@@ -107,6 +124,19 @@ class ConfluentSchemaRegistry:
 
     def _asked(self, path: str, until: float) -> _Schema | None:
         """Return what the registry says. None: it says that there is no such thing."""
+        found = self._asked_for(path, until)
+        if found is None or not self._is_serialized or found.kind != _PROTOBUF:
+            return found
+        found = self._asked_for(path + _SERIALIZED, until)
+        if found is not None and not _BASE64.fullmatch(found.schema):
+            raise InvalidError(
+                "the schema registry gives schemas of Protobuf as text alone",
+                registry=self._server.url,
+                hint="name a descriptor set: `descriptors` and `message`, without `registry`",
+            )
+        return found
+
+    def _asked_for(self, path: str, until: float) -> _Schema | None:
         wait = FIRST_WAIT_SECONDS
         for _ in range(TRIES_MAX - 1):
             try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from lakebed.bootstrap.app import App
-from lakebed.config.decoders import ColumnsOf, DecoderSettings
+from lakebed.config.decoders import ColumnsOf, DecoderSettings, Format
 from lakebed.config.definitions.decoder_registries import RegistryOf
 from lakebed.config.definitions.routes import Route
 from lakebed.decoding.engines import Resources, check_registered
@@ -22,16 +22,16 @@ from lakebed.ports.secrets import SECRET_SCHEME
 DESCRIPTORS_BYTES_MAX = 16 << 20
 
 
-def registry_of(app: App, settings: RegistryOf) -> SchemaRegistry:
+def registry_of(app: App, settings: RegistryOf, format_: Format) -> SchemaRegistry:
     """Return a registry of schemas, with its password as it is now. Nothing is asked of it yet;
-    what it said before is known to all pipelines of this process.
+    what it said before is known to all pipelines of this process. format_: of records.
 
     Raises:
         InvalidError: what it needs is not installed; no such certificates.
         DeniedError, SecretMissingError, UnavailableError: of its password.
     """
-    registry, known = _opened(app, settings), app.feeds.known_schemas
-    key = msgspec.structs.replace(settings, subject="")
+    registry, known = _opened(app, settings, format_), app.feeds.known_schemas
+    key = msgspec.structs.replace(settings, subject=""), format_
     found = known.get(key)
     if not isinstance(found, KnownSchemas):
         known[key] = found = KnownSchemas(registry, app.clock)
@@ -39,7 +39,7 @@ def registry_of(app: App, settings: RegistryOf) -> SchemaRegistry:
     return found
 
 
-def _opened(app: App, settings: RegistryOf) -> SchemaRegistry:
+def _opened(app: App, settings: RegistryOf, format_: Format) -> SchemaRegistry:
     if settings.is_glue:
         from lakebed.bootstrap.aws import new_clients
 
@@ -58,7 +58,7 @@ def _opened(app: App, settings: RegistryOf) -> SchemaRegistry:
         password=app.feeds.secrets.read(name) if name else None,
         ca_file=settings.ca_file,
     )
-    return ConfluentSchemaRegistry(server, app.clock)
+    return ConfluentSchemaRegistry(server, app.clock, is_serialized=format_ == "protobuf")
 
 
 def resources_of(app: App, settings: DecoderSettings, *, at: str) -> Resources:
@@ -68,7 +68,7 @@ def resources_of(app: App, settings: DecoderSettings, *, at: str) -> Resources:
         InvalidError: a descriptor set cannot be read; as `registry_of`.
         DeniedError, SecretMissingError, UnavailableError: as `registry_of`.
     """
-    registry = registry_of(app, settings.registry) if settings.registry else None
+    registry = registry_of(app, settings.registry, settings.format) if settings.registry else None
     return Resources(registry=registry, descriptors=_descriptors(app, settings, at))
 
 
@@ -108,7 +108,7 @@ def check_decoder(
     if settings.registry is None or not settings.registry.subject:
         return
     subject, where = settings.registry.subject, f"{decoder_at}.registry.subject"
-    found = registry_of(app, settings.registry).newest(subject)
+    found = registry_of(app, settings.registry, settings.format).newest(subject)
     if found is None:
         hint = "register a schema first, or name another subject"
         raise InvalidError(

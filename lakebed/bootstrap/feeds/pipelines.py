@@ -11,7 +11,12 @@ import pyarrow as pa
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.decoders import resources_of
-from lakebed.bootstrap.feeds.policies import check_policy, once_column, verdicts_of
+from lakebed.bootstrap.feeds.policies import (
+    check_policy,
+    old_items_of,
+    once_column,
+    verdicts_of,
+)
 from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.bootstrap.feeds.spools import spilling_as
@@ -33,6 +38,7 @@ from lakebed.feeds.known_definitions import (
 from lakebed.feeds.land_records import LandRecords
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.congestion import CongestionRules
+from lakebed.feeds.pacing.known_items import OldItems
 from lakebed.feeds.pacing.once_values import VALUES_MAX
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pipeline import Pipeline
@@ -83,13 +89,17 @@ def running_feeds(
 def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[pa.RecordBatch]:
     """Return what lands a feed. Raises: as `running_feeds`."""
     table, connection = landing_of(app, definition.feed, definition.id, definition.version)
+    old_items = old_items_of(definition.feed, table)
     segments = pushed_segments(app.objects, definition)
     return Pipeline[pa.RecordBatch](
         table=table,
         connection=connection,
         source=source_of(app, definition.feed, _taken_by(table, connection), segments),
         rounds=CommitRound(
-            stage=StageRows(files=app.files), make_rows=LandRecords(), clock=app.clock
+            stage=StageRows(files=app.files),
+            make_rows=LandRecords(),
+            clock=app.clock,
+            old_items=old_items,
         ),
         clock=app.clock,
         rules=PipelineRules(
@@ -199,7 +209,7 @@ def pipeline_from(
         clock=app.clock,
         quarantine=Quarantine(stage=stage, query=app.query, open_table=open_quarantine),
         errors_fraction_max=policy.errors_fraction_max,
-        once_seconds=policy.once_seconds if policy.dedupe == "window" else None,
+        old_items=OldItems(policy.once_seconds) if policy.dedupe == "window" else None,
     )
     return Pipeline[pa.RecordBatch](
         table=table,

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings, path_of
+from lakebed.config.feed_fields import at_of
+from lakebed.config.feed_sources import PushFeed, S3Feed, SocketFeed, SqsFeed
+from lakebed.config.feeds import Feed
 from lakebed.config.policies import Contract, Policy
 from lakebed.decoding.wanted import wanted_of
 from lakebed.errors import InvalidError, did_you_mean
-from lakebed.feeds.pacing.known_items import check_once
+from lakebed.feeds.pacing.known_items import OldItems, check_once
+from lakebed.garbage.sweep import QUIET_SECONDS_MAX
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.schema import Schema
 from lakebed.model.types import ListOf, MapOf, StructOf
 from lakebed.statestore.open_table import OpenTable
+
+ITEMS_SPARED = 1_000_000
+"""Of a landing table: the newest that stay known, whatever their age."""
 
 
 def check_policy(policy: Policy, table: OpenTable, *, at: str) -> None:
@@ -30,6 +37,24 @@ def check_policy(policy: Policy, table: OpenTable, *, at: str) -> None:
         raise InvalidError(
             "rows of one key are known only where the table keeps the latest", at=at, hint=hint
         )
+
+
+def old_items_of(feed: Feed, landing: OpenTable) -> OldItems | None:
+    """Return what lets a landing table forget items when there are many; None: its sweep does
+    alone.
+
+    Raises:
+        InvalidError: the source relies on items for longer than the table remembers them.
+    """
+    source, at = feed.source, at_of("feed", feed.name, "source", "once_seconds")
+    with landing.head.reading() as state:
+        remembered = state.settings().job_id_seconds_min
+    if isinstance(source, SqsFeed | PushFeed | SocketFeed):
+        check_once(source.once_seconds, remembered, at=at)
+        return OldItems(source.once_seconds, spared=ITEMS_SPARED)
+    if isinstance(source, S3Feed) and source.order == "any":
+        check_once(source.once_seconds + QUIET_SECONDS_MAX, remembered, at=at)
+    return None
 
 
 def once_column(

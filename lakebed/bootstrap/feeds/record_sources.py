@@ -114,9 +114,6 @@ def _kafka_settings(source: said.KafkaFeed, secrets: Secrets) -> KafkaSettings:
 
 
 def _objects(source: said.S3Feed, parts: SourceParts) -> AnySource:
-    if source.notifications:
-        hint = "leave it out: listings find all objects"
-        raise InvalidError("not built yet", setting="notifications", source=source.s3, hint=hint)
     files = parts.files()
     if files is None:
         hint = "install it: pip install 'lakebed[aws]', and give credentials"
@@ -130,4 +127,9 @@ def _objects(source: said.S3Feed, parts: SourceParts) -> AnySource:
         list_seconds=source.list_seconds,
         once_seconds=source.once_seconds,
     )
-    return ListedObjects(files, settings, clock=parts.clock, is_taken=parts.is_taken)
+    if not source.notifications:
+        return ListedObjects(files, settings, clock=parts.clock, is_taken=parts.is_taken)
+    from lakebed.backends.aws.feeds.object_notices import ObjectNotices
+
+    news = ObjectNotices(parts.clients(), source.notifications)
+    return ListedObjects(files, settings, clock=parts.clock, is_taken=parts.is_taken, news=news)

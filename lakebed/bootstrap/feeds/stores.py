@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lakebed.backends.local.feed_registry import SqliteFeedRegistry
 from lakebed.backends.local.leases import SqliteLeases
 from lakebed.backends.local.secrets import EnvironmentSecrets, FileSecrets, FirstOfSecrets
+from lakebed.config.decoders import Format
 from lakebed.config.definitions.decoder_registries import RegistryOf
 from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.ports.feed_registry import FeedRegistry
@@ -30,14 +31,15 @@ class FeedStores(NamedTuple):
     """Leases, definitions and secrets of one lake.
 
     held: what this process holds of its feeds.
-    known_schemas: of registries that decoders name, as far as this process has asked for them.
+    known_schemas: of registries that decoders name, as far as this process has asked for them; by
+        format.
     """
 
     leases: Leases
     definitions: FeedRegistry
     secrets: Secrets
     held: HeldBytes
-    known_schemas: dict[RegistryOf, SchemaRegistry]
+    known_schemas: dict[tuple[RegistryOf, Format], SchemaRegistry]
 
 
 def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:

@@ -45,7 +45,7 @@ def status(session: Session, name: str | None, *, listen: float) -> None:
     that the oldest record waits for its commit) and WAITING (bytes read and not committed) come
     from workers that live: those that beat while it listens.
     BAD records are in the quarantine, or were skipped. Of what was pushed and waits to be landed a
-    line says how much that is.
+    line says how much that is; and of what waits on the disks of workers, by a policy that spills.
     """
     from lakebed.feed import FeedDefinitions
 
@@ -53,7 +53,7 @@ def status(session: Session, name: str | None, *, listen: float) -> None:
         found = FeedDefinitions(lake).status(name, listen_seconds=listen)
     rows = [row for one in found.feeds for row in _rows(one)]
     table = aligned(_HEADINGS, rows, empty="no feed yet: `lakebed feed apply FILE`")
-    lines = [table, *_pushed_lines(found), _workers_text(found)]
+    lines = [table, *_pushed_lines(found), *_spool_lines(found), _workers_text(found)]
     session.give(msgspec.to_builtins(found), "\n".join(lines))
 
 
@@ -86,6 +86,16 @@ def _pushed_lines(found: FeedsStatus) -> Iterator[str]:
         pushed = one.pushed
         if pushed is not None and pushed.count:
             yield f"{one.standing.feed}: {waiting_text(pushed)}"
+
+
+def _spool_lines(found: FeedsStatus) -> Iterator[str]:
+    for one in found.feeds:
+        for pipe in one.pipes:
+            if pipe.work.spooled:
+                yield (
+                    f"{one.standing.feed} into {pipe.table}: {pipe.work.spooled:,} bytes wait in"
+                    " spools, on disks of workers"
+                )
 
 
 def _workers_text(found: FeedsStatus) -> str:

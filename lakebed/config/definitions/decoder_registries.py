@@ -66,7 +66,7 @@ def framing_of(format_: str, framing: Framing, registry: RegistryOf | None, *, a
         raise InvalidError(f"{format_} has no such framing", at=f"{at}.framing", hint=hint)
     if registry is None:
         return framing
-    if format_ != "avro":
+    if format_ not in {"avro", "protobuf"}:
         hint = "leave it out"
         if allowed:
             hint += "; `framing` says what stands in front of a record"
@@ -74,6 +74,11 @@ def framing_of(format_: str, framing: Framing, registry: RegistryOf | None, *, a
             f"{format_} is read without registered schemas", at=f"{at}.registry", hint=hint
         )
     _check_registry(registry, f"{at}.registry")
+    if format_ == "protobuf" and registry.is_glue:
+        hint = "name a descriptor set: `descriptors` and `message`; `framing` is `glue`"
+        raise InvalidError(
+            "Glue gives schemas of Protobuf as text alone", at=f"{at}.registry", hint=hint
+        )
     fits: Framing = "glue" if registry.is_glue else "registry"
     if framing not in {"", fits}:
         hint = f'write framing = "{fits}", or leave one of them out'

@@ -32,6 +32,7 @@ class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
     splits: source splits that they read.
     behind: positions beyond those that were read, as far as sources say.
     waiting: bytes that are read and not committed.
+    spooled: bytes that wait on disks of these workers, in spools of a policy.
     commits, tally: of these workers, since each of them began.
     failing: what one of them met last, and tries again; "": nothing.
     congested_by: what one of them does about congestion; "": there is none.
@@ -49,6 +50,7 @@ class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
     congested_by: str = ""
     load: float = 0.0
     lag_seconds: float = 0.0
+    spooled: int = 0
 
 
 def listen(leases: Leases, clock: Clock, seconds: float) -> list[HeardWorker]:
@@ -87,6 +89,7 @@ def work_on(workers: Sequence[HeardWorker], kind: str, name: str) -> WorkFigures
         congested_by=next((report.congested_by for report in reports if report.congested_by), ""),
         load=sum(report.load for report in reports),
         lag_seconds=max((report.lag_seconds for report in reports), default=0.0),
+        spooled=sum(report.spooled for report in reports),
     )
 
 

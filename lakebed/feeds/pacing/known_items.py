@@ -13,8 +13,11 @@ from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.feed_changes import ForgetOldItems
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_state.feed_records import (
+    Connection,
     connection_of,
     has_items_upto,
+    has_room_for,
+    newest_taken_since,
     number_before,
 )
 from lakebed.statestore.table_state.state import TableState
@@ -66,38 +69,54 @@ class OldItems:
     """Lets a table forget items of a connection that have been known for long enough.
 
     once_seconds: of log time.
+    spared: of its newest items so many stay known, however old they are; nothing is forgotten
+        before there are half as many more.
     """
 
-    def __init__(self, once_seconds: int) -> None:
-        self._seconds = once_seconds
+    def __init__(self, once_seconds: int, *, spared: int = 0) -> None:
+        self._seconds, self._spared = once_seconds, spared
         self._looked_upto = 0
 
     def forget(self, table: OpenTable, connection: FeedConnection) -> None:
-        """Commit that they are forgotten, if there are some. So what the table still knows was
-        there within `once_seconds` and a minute.
+        """Commit that they are forgotten, if there are some. So what the table still knows beside
+        those that are spared was there within `once_seconds` and a minute.
 
         Raises:
             InvalidError, ConflictError, FencedError, GenerationError: begin again.
             ClockAheadError, UnavailableError, UnknownOutcomeError: as a commit.
         """
-        now = table.due_time(lambda now: self._has_old(table, connection, now))
-        if not self._has_old(table, connection, now):
+        now = table.due_time(lambda now: self._seconds_of_old(table, connection, now) is not None)
+        seconds = self._seconds_of_old(table, connection, now)
+        if seconds is None:
             return
         with table.head.reading() as state:
             start, upto = start_of(state), self._upto(state, now)
-        change = ForgetOldItems(connection.id, self._seconds)
-        commit_until_known(table, table.own(start, change))
+        commit_until_known(table, table.own(start, ForgetOldItems(connection.id, seconds)))
         self._looked_upto = upto
 
-    def _has_old(self, table: OpenTable, connection: FeedConnection, now: Micros) -> bool:
+    def _seconds_of_old(
+        self, table: OpenTable, connection: FeedConnection, now: Micros
+    ) -> int | None:
+        """Return how long ago items were taken that may be forgotten; None: there are none."""
         with table.head.reading() as state:
             known, upto = connection_of(state, connection.id), self._upto(state, now)
             if known is None or upto <= self._looked_upto:
-                return False
-            if has_items_upto(state, known, upto):
-                return True
+                return None
+            at = self._taken_before(state, known, now)
+            if at is not None and has_items_upto(state, known, number_before(state, at)):
+                return -((at - now) // MICROS_PER_SECOND)
         self._looked_upto = upto
-        return False
+        return None
+
+    def _taken_before(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
+        """Return the log time before which items were taken that may be forgotten."""
+        at = Micros(now - self._seconds * MICROS_PER_SECOND)
+        if not self._spared:
+            return at
+        if has_room_for(state, known, 0, self._spared + self._spared // 2):
+            return None
+        newest = newest_taken_since(state, known, self._spared)
+        return None if newest is None else min(at, newest)
 
     def _upto(self, state: TableState, now: Micros) -> int:
         return number_before(state, Micros(now - self._seconds * MICROS_PER_SECOND))

@@ -179,12 +179,6 @@ def has_room_for(state: TableState, connection: Connection, items: int, items_ma
     return bool(own + items <= items_max)
 
 
-def has_items_below(state: TableState, number: int) -> bool:
-    """Whether items are remembered that entries below a number took."""
-    query = "SELECT EXISTS(SELECT 1 FROM items WHERE number < ?)"
-    return bool(state.connection.execute(query, (number,)).fetchone()[0])
-
-
 def number_before(state: TableState, at: Micros) -> int:
     """Return the greatest number whose entry was surely written before a log time: at the latest a
     minute after it was. Of entries in one minute only the first one's time is known."""
@@ -197,6 +191,24 @@ def has_items_upto(state: TableState, connection: Connection, number: int) -> bo
     """Whether items of a connection are remembered that entries up to a number took."""
     query = "SELECT EXISTS(SELECT 1 FROM items WHERE connection = ? AND number <= ?)"
     return bool(state.connection.execute(query, (connection.key, number)).fetchone()[0])
+
+
+def newest_taken_since(state: TableState, connection: Connection, count: int) -> Micros | None:
+    """Return a log time since which a connection took its newest items, at least so many. None: it
+    has no more than these, or it is not known any longer when it took them."""
+    query = "SELECT number FROM items WHERE connection = ? ORDER BY number DESC LIMIT 1 OFFSET ?"
+    row = state.connection.execute(query, (connection.key, count)).fetchone()
+    if row is None:
+        return None
+    query = "SELECT max(at) FROM entry_times WHERE number <= ?"
+    (at,) = state.connection.execute(query, row).fetchone()
+    return None if at is None else Micros(at)
+
+
+def took_items_between(state: TableState, connection: Connection, first: int, last: int) -> bool:
+    """Whether a connection took items in entries from one number to another."""
+    query = "SELECT EXISTS(SELECT 1 FROM items WHERE connection = ? AND number BETWEEN ? AND ?)"
+    return bool(state.connection.execute(query, (connection.key, first, last)).fetchone()[0])
 
 
 def errors_in_row(state: TableState, connection: Connection, source_split: str) -> int:

@@ -1,6 +1,7 @@
 """Feeds whose records name their schema: from what is pushed, through a registry on the web, to
 rows; and what becomes of them while the registry is away, or does not know."""
 
+import base64
 import io
 import json
 import re
@@ -213,3 +214,39 @@ def test_protobuf_is_read_by_a_descriptor_set_of_a_file_behind_its_frame(
     given.run()
     assert given.rows() == [{"id": 7, "n": 9}]
     assert given.quarantined() == ["type-mismatch", "unparsable"]
+
+
+REGISTERED = """
+[feed.orders]
+source = {{ push = true }}
+decoder = {{ format = "protobuf", registry = {registry} }}
+[connection.all]
+feed = "orders"
+table = "orders"
+"""
+
+
+def test_protobuf_is_read_by_the_schemas_that_wrote_it(given: Registered) -> None:
+    descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="o.proto", package="shop", syntax="proto3")
+    order = file.message_type.add(name="Order")
+    for number, name in enumerate(("id", "n"), 1):
+        order.field.add(name=name, number=number, type=field.TYPE_INT64, label=field.LABEL_OPTIONAL)
+    first, second = 'syntax = "proto3"; // 1', 'syntax = "proto3"; // 2'
+    given.server.serialized[first] = base64.b64encode(file.SerializeToString()).decode()
+    order.field[0].number = 3
+    given.server.serialized[second] = base64.b64encode(file.SerializeToString()).decode()
+    ids = [
+        given.server.register(text, kind="protobuf", subject="orders-value")
+        for text in (first, second)
+    ]
+    given.define(SUBJECT, REGISTERED)
+    given.push(
+        b"\x00" + ids[0].to_bytes(4, "big") + b"\x00\x08\x01\x10\x07",
+        b"\x00" + ids[1].to_bytes(4, "big") + b"\x00\x18\x02\x10\x08",
+        b"\x00" + (77).to_bytes(4, "big") + b"\x00\x08\x03\x10\x09",
+    )
+    given.run()
+    assert given.rows() == [{"id": 1, "n": 7}, {"id": 2, "n": 8}]
+    assert given.quarantined() == ["schema-unknown"]

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +46,7 @@ from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import create_table
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
 from lakebed.statestore.log_entries.window_changes import Advance
+from lakebed.statestore.table_state import window_records
 from lakebed.statestore.table_state.feed_records import connection_of
 from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.state import TableState
@@ -53,6 +57,7 @@ FEED = ConnectionId("feed")
 SECOND = 1_000_000
 SPLITS = ("a", "b", "c")
 WINDOW, DISORDER, SEAL, IDLE = 10, 7, 4, 60
+WALKS_MAX = 200
 
 Step = tuple[str, int, int]
 STEPS = st.lists(
@@ -255,6 +260,8 @@ def check_windows(
     """Hold windows against what entries stored: what came after the number of a sealed one is
     late."""
     watermark = watermark_known(state)
+    if watermark.time is not None:
+        assert watermark.sealed == watermark.time - SEAL * SECOND, "what it has passed, and no more"
     known = connection_of(state, FEED)
     assert known is not None
     found = set()
@@ -319,3 +326,64 @@ def test_the_workers_are_accepted_and_refused_often_enough() -> None:
     assert answers["PositionMovedError"] > 20, answers
     assert answers["WindowSealedError"] > 5, answers
     assert sealed > 5
+
+
+def goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R18: a source split that comes late takes the watermark back."""
+    risen = window_records._risen
+
+    def forgetful(*given: Any, **more: Any) -> Watermark:  # noqa: ANN401 - as it takes
+        state, key, before, reached = given
+        return risen(state, key, Watermark(None, before.sealed, before.reached), reached, **more)
+
+    monkeypatch.setattr(window_records, "_risen", forgetful)
+
+
+def believes_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R18: whether a source split is idle is judged by the clock of who applies the entry."""
+    risen, late = window_records._risen, count()
+
+    def by_own_clock(*given: Any, at: Micros, **more: Any) -> Watermark:  # noqa: ANN401 - as above
+        return risen(*given, at=Micros(at + next(late) % 3 * IDLE * SECOND), **more)
+
+    monkeypatch.setattr(window_records, "_risen", by_own_clock)
+
+
+def seals_by_the_furthest_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R19: windows are sealed when the first source split has passed them."""
+    risen = window_records._risen
+
+    def hasty(*given: Any, **more: Any) -> Watermark:  # noqa: ANN401 - as above
+        found, reached = risen(*given, **more), given[3]
+        sealed = found.sealed if reached is None else Micros(reached)
+        return Watermark(found.time, sealed, found.reached)
+
+    monkeypatch.setattr(window_records, "_risen", hasty)
+
+
+def takes_rows_of_sealed_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R19: rows that were in time when they were read are stored, though their window is sealed."""
+    monkeypatch.setattr(Advance, "_check_sealed", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [goes_back, believes_its_own_clock, seals_by_the_furthest_split, takes_rows_of_sealed_windows],
+)
+def test_the_model_notices_the_twin(
+    twin: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(3)
+    kinds = ("take", "take", "take", "stall", "land", "again", "say", "wait", "end")
+    walks = [
+        [(rng.choice(kinds), rng.randrange(6), rng.randrange(31)) for _ in range(40)]
+        for _ in range(WALKS_MAX)
+    ]
+    play(Workers(2, "drop"), walks[0])
+    twin(monkeypatch)
+    for steps in walks:
+        try:
+            play(Workers(rng.randrange(4), "drop"), steps)
+        except AssertionError:
+            return
+    pytest.fail(f"not noticed in {WALKS_MAX} walks")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
@@ -54,6 +55,10 @@ class ModelRows:
     def windows(self) -> None:
         """Event time says nothing here."""
         return None
+
+    def concat(self, batches: Sequence[list[Any]]) -> list[Any]:
+        """Return several batches as one."""
+        return [record for batch in batches for record in batch]
 
     def __call__(
         self,

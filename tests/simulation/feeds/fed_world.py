@@ -14,6 +14,7 @@ from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.operating.position_admin import positions_in
 from lakebed.feeds.owned_splits import NewestOwners
 from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Relief
+from lakebed.feeds.pacing.known_items import OldItems
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.quarantine import Quarantine
@@ -165,7 +166,7 @@ class FedWorld(World):
         rounds = CommitRound(
             stage=stage,
             make_rows=self.rows_type(CONNECTION, self.rng, width=self.width),
-            once_seconds=self.once_seconds,
+            old_items=None if self.once_seconds is None else OldItems(self.once_seconds),
             clock=machine.clock,
             quarantine=Quarantine(
                 stage=stage,

@@ -67,6 +67,9 @@ class PushedRows:
     def windows(self) -> None:
         return None
 
+    def concat(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        return pa.concat_batches(batches)
+
     def __call__(
         self, split: str, records: Records[pa.RecordBatch], known: KnownBefore[Any]
     ) -> MadeRows[list[Any]]:

@@ -26,6 +26,7 @@ SETTINGS = {
     "feed_ports": "9092-9098,80",
     "feed_queues": QUEUE,
     "feed_secrets": "kafka,registry",
+    "feed_schemas": "true",
     "sources": "s3://landing/files",
 }
 PARTITIONS = "dynamodb:LeadingKeys"
@@ -117,6 +118,18 @@ def test_a_task_reads_the_queues_and_secrets_of_the_settings_and_no_others(
     assert "secretsmanager:" not in without
 
 
+def test_a_task_reads_schemas_of_its_region_where_the_setting_says_so(
+    fed: Templates, synthesize: Synthesize
+) -> None:
+    (found,) = [s for s in statements(fed, "TasksRole") if "glue" in json.dumps(s["Action"])]
+    assert (found["Action"], found["Resource"]) == ("glue:GetSchemaVersion", "*")
+    assert found["Condition"] == {"StringEquals": {"aws:RequestedRegion": {"Ref": "AWS::Region"}}}
+    for role in ("TasksStartRole", "TasksExecutionRole"):
+        assert "glue" not in json.dumps(list(statements(fed, role)))
+    without = synthesize(feed_workers_max="1")
+    assert "glue" not in json.dumps(without["feeds"])
+
+
 def test_roles_of_feeds_reach_items_of_the_registry_by_their_partitions(fed: Templates) -> None:
     for role, partitions in (
         ("TasksStartRole", {"feed-definitions", "feed-connections", "feed-policies"}),
@@ -150,6 +163,12 @@ def test_the_image_holds_sources_and_decoders(fed: Templates) -> None:
     ("settings", "words"),
     [
         ({"feed_ports": "9092"}, "tasks that there are not"),
+        ({"feed_schemas": "true"}, "tasks that there are not"),
+        ({"feed_schemas": "true", "feed_take": "true"}, "tasks that there are not"),
+        (
+            {"feed_workers_max": "1", "feed_schemas": "true", "task_addresses": "private"},
+            "without addresses",
+        ),
         ({"feed_workers_max": "1", "feed_ports": "0"}, "not ports"),
         ({"feed_workers_max": "1", "feed_ports": "9098-9092"}, "not ports"),
         ({"feed_workers_max": "1", "feed_ports": "70000"}, "not ports"),

@@ -16,7 +16,12 @@ from typing import Any
 from tests.stacks.conftest import Templates
 from tests.stacks.deployment_summary import References
 
-GLOBAL_KEYS = {"aws:SecureTransport", "aws:SourceAccount", "aws:SourceArn"}
+GLOBAL_KEYS = {
+    "aws:RequestedRegion",
+    "aws:SecureTransport",
+    "aws:SourceAccount",
+    "aws:SourceArn",
+}
 """Keys of any service. Others begin with their service's name."""
 TRUST = "sts:AssumeRole"
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lakebed.backends.aws.feeds.object_notices import ObjectNotices
 from lakebed.backends.aws.sqs_source import SqsRecordSource, SqsSettings
 from lakebed.backends.kafka import KafkaRecordSource
 from lakebed.backends.local.file_tail import FileTail
@@ -92,9 +93,14 @@ def test_a_password_is_read_from_its_secret(parts: SourceParts) -> None:
         record_source(source_of(topic, "source"), parts)
 
 
-def test_what_is_not_built_is_refused_and_not_passed_over(parts: SourceParts) -> None:
-    with pytest.raises(InvalidError, match=r"not built yet .*setting=notifications"):
-        record_source(source_of(SAID["s3"] | {"notifications": "q"}, "source"), parts)
+def test_a_folder_with_notices_is_listed_when_some_came(parts: SourceParts) -> None:
+    queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/notices"
+    made = record_source(source_of(SAID["s3"] | {"notifications": queue}, "source"), parts)
+    assert isinstance(made, ListedObjects)
+    assert isinstance(made._news, ObjectNotices)
+    silent = record_source(source_of(SAID["s3"], "source"), parts)
+    assert isinstance(silent, ListedObjects)
+    assert silent._news() == 0
 
 
 def test_objects_by_name_wait_for_those_that_are_late(parts: SourceParts) -> None:

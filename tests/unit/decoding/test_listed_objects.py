@@ -59,10 +59,15 @@ def files() -> Listed:
 @pytest.fixture
 def opened(tmp_path: Path, clock: VirtualClock, files: Listed) -> Opened:
     def open_(
-        *, begin: int = 0, resume: bytes = b"", known: tuple[bytes, ...] = (), **settings: object
+        *,
+        begin: int = 0,
+        resume: bytes = b"",
+        known: tuple[bytes, ...] = (),
+        news: Callable[[], int] = lambda: 0,
+        **settings: object,
     ) -> ListedObjectReader:
         given = ObjectSettings(folder=str(tmp_path), **settings)
-        source = ListedObjects(files, given, clock=clock, is_taken=known.__contains__)
+        source = ListedObjects(files, given, clock=clock, is_taken=known.__contains__, news=news)
         (split,) = source.splits()
         return source.open(split, begin, resume=resume)
 
@@ -309,3 +314,20 @@ def test_items_differ_by_name_and_by_version() -> None:
     assert {len(item) for item in items} == {16}
     assert len(items) == 4
     assert item_of(SourceFile("a", 1, "1")) == item_of(SourceFile("a", 2, "1", Micros(7)))
+
+
+def test_what_a_notice_announces_comes_before_the_next_listing(
+    tmp_path: Path, opened: Opened
+) -> None:
+    came = 3
+    reader = opened(list_seconds=3_600, news=lambda: came)
+    (tmp_path / "a").write_bytes(b"a")
+    assert read(reader) == [b"a"]
+    assert read(reader) == [], "what was said before it began says nothing new"
+    (tmp_path / "b").write_bytes(b"b")
+    assert read(reader) == [], "nothing was said since"
+    came += 1
+    assert read(reader) == [b"b"]
+    (tmp_path / "c").write_bytes(b"c")
+    assert read(reader) == []
+    assert read(reader, wait_seconds=3_600) == [b"c"], "a listing is the truth"

@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.backends.memory import MemoryLeases
 from lakebed.feed_errors import WorkerLostError
-from lakebed.feeds.claims import GIVE_BACK_SECONDS
+from lakebed.feeds.claims import GIVE_BACK_PARTS, GIVE_BACK_SECONDS, wanted_splits
 from lakebed.feeds.owned_splits import MISSED_SECONDS, LeasedSplits
 from lakebed.model.feeds.positions import connection_id
 from lakebed.ports.leases import WorkerId
@@ -18,8 +18,10 @@ SPLITS = [f"topic/{number}" for number in range(40)]
 class Fleet:
     """Workers that see the same list of the living."""
 
-    def __init__(self, *names: str, stops_at_loss: bool = False) -> None:
+    def __init__(self, *names: str, stops_at_loss: bool = False, splits: int = len(SPLITS)) -> None:
         self.stops_at_loss = stops_at_loss
+        self.splits = [f"topic/{number}" for number in range(splits)]
+        self.names = [f"{CONNECTION}/{split}" for split in self.splits]
         self.leases = MemoryLeases()
         self.living = [WorkerId(name) for name in names]
         self.now = 0.0
@@ -45,7 +47,7 @@ class Fleet:
         del self.workers[name]
 
     def owned(self, name: str) -> Mapping[str, int]:
-        return self.workers[name].owned(SPLITS, lambda _: self.newest)
+        return self.workers[name].owned(self.splits, lambda _: self.newest)
 
     def all_owned(self) -> list[str]:
         return sorted(split for name in self.workers for split in self.owned(name))
@@ -67,23 +69,44 @@ def test_what_a_dead_worker_had_is_taken_at_once_and_with_a_higher_number() -> N
     assert all(after[split] > number for split, number in before.items())
 
 
-def test_a_worker_that_lives_lets_go_of_one_after_the_other_before_another_begins() -> None:
-    fleet = Fleet("a")
-    assert len(fleet.owned("a")) == len(SPLITS)
+@pytest.mark.parametrize("count", [2, 40, 1_000])
+def test_a_worker_that_lives_lets_go_in_four_parts_before_another_begins(count: int) -> None:
+    fleet = Fleet("a", splits=count)
+    assert len(fleet.owned("a")) == count
     fleet.join("b")
     assert fleet.owned("b") == {}, "all are worked on"
-    moved = set[str]()
-    while fleet.now < 200:
-        leaving = set(SPLITS) - set(fleet.owned("a")) - moved
-        assert len(leaving) <= 1
+    moved, share = set[str](), len(wanted_splits(WorkerId("b"), fleet.names, fleet.living))
+    for _ in range(GIVE_BACK_PARTS):
+        leaving = set(fleet.splits) - set(fleet.owned("a")) - moved
+        assert len(leaving) <= -(-share // GIVE_BACK_PARTS)
+        assert set(fleet.splits) - set(fleet.owned("a")) - moved == leaving, (
+            "no more before its time"
+        )
         assert set(fleet.owned("b")) == moved, "it is drained first"
         for split in leaving:
             fleet.workers["a"].release(split)
         moved |= leaving
         assert set(fleet.owned("b")) == moved
         fleet.now += GIVE_BACK_SECONDS
-    assert len(moved) > 8
-    assert fleet.all_owned() == sorted(SPLITS)
+    assert len(moved) == share
+    assert fleet.all_owned() == sorted(fleet.splits)
+
+
+def test_a_worker_that_joins_later_is_given_its_share_as_soon() -> None:
+    fleet = Fleet("a", splits=100)
+    fleet.owned("a")
+    for name in "bc":
+        fleet.join(name)
+        for _ in range(GIVE_BACK_PARTS):
+            for other in list(fleet.workers):
+                for split in {*fleet.workers[other]._mine} - {
+                    f"{CONNECTION}/{split}" for split in fleet.owned(other)
+                }:
+                    fleet.workers[other].release(split.partition("/")[2])
+            fleet.now += GIVE_BACK_SECONDS
+        shares = {n: len(fleet.owned(n)) for n in fleet.workers}
+        wanted = {n: len(wanted_splits(WorkerId(n), fleet.names, fleet.living)) for n in shares}
+        assert shares == wanted
 
 
 def test_a_number_is_greater_than_that_which_the_table_knows() -> None:

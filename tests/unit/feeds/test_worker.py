@@ -43,6 +43,7 @@ class FakePipeline:
             connection="",
         )
         self.turns = self.flushed = 0
+        self.spooled = 77
         self.is_closed = False
 
     def turn(self, *, is_draining: bool = False) -> Turn:
@@ -286,6 +287,7 @@ def test_a_wish_to_flush_reaches_pipelines_within_five_seconds_and_is_reported(
         bench.pass_time(DEFINITIONS_SECONDS + 0.5)
         assert bench.pipelines["a"][0].flushed == number
         assert [one.flushed for one in bench.worker.reports()] == [number]
+    assert [one.spooled for one in bench.worker.reports()] == [77]
 
 
 def test_a_wish_is_given_to_a_pipeline_once(bench: Bench) -> None:

@@ -43,13 +43,16 @@ def test_a_worker_that_does_not_beat_while_we_listen_is_silent_and_counts_for_no
 
 
 def test_of_several_workers_the_greatest_lag_counts_and_their_loads_are_added() -> None:
-    first, second = said(lag_seconds=3.0, load=1.5), said(lag_seconds=7.5, load=0.75)
+    first, second = said(lag_seconds=3.0, load=1.5), said(lag_seconds=7.5, load=0.75, spooled=8)
     beats = Beats({"ann": first, "ben": second}, {"ann": 1, "ben": 1})
     work = work_on(listen(beats, VirtualClock(), 4.0), "connection", "eu")
     assert (work.lag_seconds, work.load, work.congested_by) == (7.5, 2.25, "")
-    congested = Beats({"ann": said(congested_by="discard"), "ben": second}, {"ann": 1, "ben": 1})
+    assert work.spooled == 8
+    first = said(congested_by="discard", spooled=1)
+    congested = Beats({"ann": first, "ben": second}, {"ann": 1, "ben": 1})
     work = work_on(listen(congested, VirtualClock(), 4.0), "connection", "eu")
     assert work.congested_by == "discard"
+    assert work.spooled == 9
 
 
 def test_listening_ends_when_all_were_heard() -> None:

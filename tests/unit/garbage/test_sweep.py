@@ -28,7 +28,7 @@ FEED = ConnectionId("feed")
 HOUR = 3_600
 SETTINGS = ChangeSettings({"pending_seconds_max": HOUR, "job_id_seconds_min": 48 * HOUR})
 UNKNOWN = 3_000
-OLD, NEW = bytes(16), bytes(15) + b"1"
+OLD, NEW, NEWEST = bytes(16), bytes(15) + b"1", bytes(15) + b"2"
 
 
 class FedTable:
@@ -52,7 +52,7 @@ class FedTable:
     def known(self) -> list[bytes]:
         known = connection_of(self.story.state, FEED)
         assert known is not None
-        return taken_items(self.story.state, known, (OLD, NEW))
+        return taken_items(self.story.state, known, (OLD, NEW, NEWEST))
 
 
 @pytest.fixture
@@ -64,9 +64,24 @@ def test_items_are_remembered_as_long_as_ids_of_jobs(fed: FedTable) -> None:
     fed.sweep.run(fed.table)
     assert fed.known() == [OLD, NEW], "the floor has passed the old one, and it is 47 hours old"
     assert fed.story.state.head().floor > 2
-    fed.commit_for(3)
+    fed.commit_for(13)
     fed.sweep.run(fed.table)
     assert fed.known() == [NEW]
+
+
+@pytest.mark.parametrize("hours", [3, 30, 3_000])
+def test_items_of_a_source_that_is_quiet_or_begins_anew_stay(fed: FedTable, hours: int) -> None:
+    """Its next worker looks again at what is not much older than the newest of them."""
+    fed.commit_for(hours)
+    fed.sweep.run(fed.table)
+    assert fed.known() == [OLD, NEW]
+    fed.story.when_committed(TakeItems(FEED, (NEWEST,)))
+    fed.commit_for(3)
+    fed.sweep.run(fed.table)
+    assert fed.known() == [OLD, NEW, NEWEST], "its pass may not have ended"
+    fed.commit_for(13)
+    fed.sweep.run(fed.table)
+    assert fed.known() == ([NEWEST] if hours > 40 else [NEW, NEWEST])
 
 
 def test_a_table_without_items_is_swept_by_entries_that_older_releases_know(

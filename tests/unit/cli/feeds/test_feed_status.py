@@ -1,5 +1,6 @@
 """`lakebed feed status`, as people use it."""
 
+import threading
 from pathlib import Path
 
 import msgspec
@@ -65,6 +66,30 @@ def test_a_worker_that_is_silent_is_named_and_what_it_said_is_not_counted(
     found = shell.json("feed", "status", "--listen", "0")
     assert found["feeds"][0]["pipes"][1]["work"]["splits"] == 0
     assert found["workers"][0]["reports"][0]["splits"] == 3
+
+
+def test_what_waits_in_spools_is_said_where_there_is_some(shell: Shell) -> None:
+    report = FeedReport(
+        kind="connection", name="all", version=1, splits=3, behind=4, waiting=5, commits=1,
+        tally=Tally(), spooled=123_456,
+    )  # fmt: skip
+    ended = threading.Event()
+
+    def beat() -> None:
+        leases = SqliteLeases(shell.lake)
+        while not ended.wait(0.05):
+            leases.beat(WorkerId("worker-1"), msgspec.json.encode([report]))
+        leases.close()
+
+    beating = threading.Thread(target=beat)
+    beating.start()
+    try:
+        said = shell.ok("feed", "status", "--listen", "30")
+    finally:
+        ended.set()
+        beating.join()
+    assert "orders into typed: 123,456 bytes wait in spools, on disks of workers\n" in said
+    assert "spools" not in shell.ok("feed", "status", "--listen", "0")
 
 
 def test_a_table_that_is_gone_is_said_and_hides_nothing(shell: Shell) -> None:
