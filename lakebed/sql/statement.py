@@ -153,7 +153,8 @@ def _note_table(node: Mapping[str, Any], names: frozenset[str], found: _Found) -
         hint = "name a table of the lake, or one in the schema lakebed, as lakebed.files"
         raise InvalidError("no such schema", table=ascii(whole)[:200], hint=hint)
     if node.get("at_clause"):
-        raise InvalidError("a table has no AT in SQL", table=name, hint="leave AT out")
+        hint = "leave AT out; `as_of`, or --as-of, says the version"
+        raise InvalidError("a table has no AT in SQL", table=name, hint=hint)
     if schema:
         found.system_tables.add(name.lower())
     elif name.lower() not in names:
