@@ -1,18 +1,13 @@
-"""Keep versions of a table: tags, and pins of older versions for long readers."""
+"""Versions of a table that have a name: tags."""
 
 from __future__ import annotations
 
 import msgspec
 
-from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
+from lakebed.model.names import Micros, TransactionNumber
 from lakebed.statestore.keep_versions import commit_kept
-from lakebed.statestore.log_entries.table_changes import DropPin
-from lakebed.statestore.log_entries.version_changes import (
-    DropTag,
-    PinVersion,
-    PutTag,
-)
-from lakebed.statestore.open_table import OpenTable, start_of
+from lakebed.statestore.log_entries.version_changes import DropTag, PutTag
+from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import tag_of, tags_of
 
 
@@ -54,22 +49,3 @@ def tags(table: OpenTable) -> list[TaggedVersion]:
         state.require_table()
         found = tags_of(state)
     return [TaggedVersion(name=t.name, number=t.number, tagged_at=t.at) for t in found]
-
-
-def pin_version(table: OpenTable, id_: str, number: TransactionNumber, *, seconds: float) -> None:
-    """Keep a version, which may be an older one, for some time from now; again with the same id:
-    for longer. `drop_pin` ends it earlier.
-
-    Raises:
-        VersionExpiredError: it is not kept any more. InvalidError: it lies ahead.
-        FormatGateError: older releases may still work on the lake. Nothing was changed.
-    """
-    until = Micros(table.head.log_time() + int(seconds * MICROS_PER_SECOND))
-    commit_kept(table, PinVersion(id_, number, until))
-
-
-def drop_pin(table: OpenTable, id_: str) -> None:
-    """Let the version of a pin go."""
-    with table.head.reading() as state:
-        start = start_of(state)
-    table.head.commit(table.own(start, DropPin(id_)))

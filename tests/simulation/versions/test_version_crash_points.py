@@ -17,7 +17,8 @@ from lakebed.backends.faulty.crash_plan import Moment
 from lakebed.errors import LakebedError
 from lakebed.model.names import TransactionNumber
 from lakebed.query.follow_changes import Following
-from lakebed.tables.versions import drop_tag, pin_version, put_tag
+from lakebed.statestore.version_pin import VersionPin
+from lakebed.tables.versions import drop_tag, put_tag
 from tests.simulation import actors
 from tests.simulation.actors import send
 from tests.simulation.ending import keep_house
@@ -49,7 +50,8 @@ def untag(_: VersionedWorld, machine: Machine) -> None:
 
 
 def pin(_: VersionedWorld, machine: Machine) -> None:
-    pin_version(main_table(machine), "reader", KEPT_AT, seconds=36_000)
+    table = main_table(machine)
+    VersionPin(table, "reader", machine.clock, number=KEPT_AT, seconds=36_000).put()
 
 
 def collect(_: VersionedWorld, machine: Machine) -> None:

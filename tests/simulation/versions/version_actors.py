@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from lakebed.errors import (
@@ -19,7 +19,8 @@ from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.table_changes import Clear
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import follower_of, horizon_of, is_kept, tags_of
-from lakebed.tables.versions import drop_tag, pin_version, put_tag
+from lakebed.statestore.version_pin import VersionPin
+from lakebed.tables.versions import drop_tag, put_tag
 from tests.simulation import actors
 from tests.simulation.auditor import Auditor
 from tests.simulation.machine import Machine
@@ -98,16 +99,17 @@ def read_past(world: World, machine: Machine) -> None:
 
 
 def read_pinned_late(world: VersionedWorld, machine: Machine) -> None:
-    """Pin an older version, then read it."""
+    """Pin an older version, then read it; the pin gets a new end whenever that is due."""
     table = world.some_table(machine)
     number = some_number(world, table)
     name = world.fresh_name()
+    pin = VersionPin(table, name, machine.clock, number=number, seconds=PIN_SECONDS)
     try:
-        pin_version(table, name, number, seconds=PIN_SECONDS)
+        pin.put()
     except VersionExpiredError as error:
         check_refusal(world, table, number, error)
         raise
-    read_version(world, machine, table, number, pin=name)
+    read_version(world, machine, table, number, pin=name, renew=pin.renew)
 
 
 def read_version(
@@ -118,8 +120,9 @@ def read_version(
     *,
     tag: str | None = None,
     pin: str | None = None,
+    renew: Callable[[], None] = lambda: None,
 ) -> None:
-    """Read a version, and compare. tag, pin: the name of what keeps it."""
+    """Read a version, and compare. tag, pin: the name of what keeps it. renew: called in between."""
     auditor = world.auditors[table.id]
     condition = actors.some_condition(world)
     wanted = auditor.rows_at(number)
@@ -132,6 +135,7 @@ def read_version(
             seen.update(rows_asked(batch, world.schema))
             if world.weather.rates:
                 world.scheduler.pause(slowly * world.rng.random())
+            renew()
     except VersionExpiredError as error:
         kept = {one.name for one in tags_of(auditor.state)} | {p.id for p in auditor.state.pins()}
         if {tag, pin} & kept:
