@@ -14,8 +14,8 @@ from tests.readers.test_other_readers import SCHEMA, rows
 from tests.spark.shell import SparkShell
 
 pytestmark = pytest.mark.timeout(1800)
-LINES = ["4", pytest.param("3.5", marks=pytest.mark.slow)]
-"""The second line is for `make test-all`."""
+LINES = ["4", *(pytest.param(line, marks=pytest.mark.slow) for line in ("3.5", "4.1"))]
+"""Those behind the first are for `make test-all`. 4.1 hands filters to a source in Python."""
 
 NUMBERS = lakebed.schema_of(
     row_keys={"k": "string"}, sort_keys={"n": "int64"}, values={"wide": "binary"}
@@ -40,6 +40,8 @@ READ: dict[str, dict[str, Any]] = {
     "latest where": {"table": "latest", "where": "n >= 200", "columns": ["k"]},
     "summed": {"table": "summed"},
     "time left out": {"table": "timed", "columns": ["k"]},
+    "older": {"table": "all", "as_of": "two"},
+    "older where": {"table": "all", "as_of": "two", "where": "int32 >= 0", "pin_seconds": 0},
 }
 LOADED: dict[str, dict[str, str]] = {
     "loaded": {"table": "all", "slice_bytes": "15000"},
@@ -51,7 +53,27 @@ LOADED: dict[str, dict[str, str]] = {
     },
     "loaded and filtered": {"table": "all", "filter": "uint16 < 20000 and s >= 'm'"},
     "loaded nothing": {"table": "all", "ranges": '{"s": ["zz", "zzz"]}'},
+    "loaded older": {"table": "all", "as_of": "two", "slice_bytes": "15000"},
 }
+FILTERS = {
+    "from": ("all", "s >= 'm'"),
+    "exact": ("latest", "k = '42'"),
+    "folded": ("latest", "k >= '6' and n < 150"),
+    "some": ("latest", "k in ('42', '15', 'no')"),
+    "between": ("all", "s > '3' and s <= '70'"),
+    "two keys": ("all", "s >= 'm' and i = 14"),
+    "with a value": ("all", "s < 'm' and int32 >= 0 and text is not null"),
+    "not": ("all", "s >= 'm' and not i = 14 and s <> 'n'"),
+    "like": ("all", "s like '7%'"),
+    "value": ("all", "uint8 < 100"),
+    "either": ("all", "s < '1' or uint8 = 3"),
+    "nothing": ("all", "s > 'a' and s < 'a'"),
+}
+"""What frames are filtered by, in words that Spark and we have: by us, by Spark when it has read
+all, and by us again where it hands its filters over."""
+NOT_NARROWED = {"like", "value", "either", "nothing"}
+"""Those of which Spark hands nothing over that spares slices, or finds by itself that there is
+nothing to read."""
 
 
 class Story:
@@ -64,7 +86,9 @@ class Story:
         every = self.lake.create_table("all", SCHEMA, split_points=["b", "m"])
         self.lake.create_table("copy", SCHEMA, split_points=["b", "m"])
         for seed in range(3):
-            every.ingest(rows(SCHEMA, seed))
+            number = every.ingest(rows(SCHEMA, seed)).number
+            if seed == 1:
+                every.tag("two", as_of=number)
         for name, processing in PROCESSINGS.items():
             table = self.lake.create_table(
                 name, FOLDED, split_points=["3", "6"], processing=processing
@@ -77,8 +101,10 @@ class Story:
         for name in ("numbers", "saved"):
             self.lake.create_table(name, NUMBERS, split_points=["3", "6"])
         steps = [*read_steps(str(self.path)), *append_steps(str(self.path))]
-        if line == "4":
+        if line != "3.5":
             steps += [*load_steps(str(self.path)), *save_steps(str(self.path))]
+        self.filters = list(FILTERS)[: 3 if line == "4" else len(FILTERS)]
+        steps += filter_steps(str(self.path), line, self.filters)
         self.gave = SparkShell(line, str(self.path), folder).steps_done(steps)
 
     def rows_of(self, step: str) -> list[str]:
@@ -196,6 +222,24 @@ def save_steps(lake: str) -> list[dict[str, Any]]:
     ]
 
 
+def filter_steps(lake: str, line: str, filters: list[str]) -> list[dict[str, Any]]:
+    ways: dict[str, dict[str, Any]] = {"read": {"kind": "table", "pin_seconds": 0}}
+    if line != "3.5":
+        ways["load"] = {"kind": "format", "pin_seconds": "0"}
+    if line == "4.1":
+        ways["load"]["pushes"] = False
+        ways["push"] = ways["load"] | {"pushes": True}
+    slices = {"all": 15_000, "latest": 1_024}
+    return [
+        {"name": f"{way}, {name}", "do": "read"}
+        | {"from": given | {"lake": lake, "table": table, "filter": text} | {"slice_bytes": bytes_}}
+        for name, (table, text) in FILTERS.items()
+        for way, given in ways.items()
+        for bytes_ in (slices[table] if way == "read" else str(slices[table]),)
+        if name in filters
+    ]
+
+
 @pytest.fixture(scope="module", params=LINES)
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Story:
     return Story(request.param, tmp_path_factory.mktemp("frames"))
@@ -294,9 +338,36 @@ def test_format_gives_the_rows_of_a_query(on_four: Story, step: str) -> None:
             wanted = table.query(where=lakebed.predicate_from_text("uint16 < 20000 and s >= 'm'"))
         case "loaded nothing":
             wanted = table.query(ranges={"s": ("zz", "zzz")})
+        case "loaded older":
+            wanted = table.query(as_of="two")
         case _:
             wanted = table.query()
     assert on_four.rows_of(step) == plain(wanted.read_all())
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_rows_are_the_same_whoever_filters_them(story: Story, name: str) -> None:
+    if name not in story.filters:
+        pytest.skip("for make test-all")
+    table, text = FILTERS[name]
+    wanted = plain(story.lake[table].query(where=text).read_all())
+    assert bool(wanted) is (name != "nothing")
+    ways = [step.split(", ")[0] for step in story.gave if step.endswith(f", {name}")]
+    assert "read" in ways
+    for way in ways:
+        assert story.rows_of(f"{way}, {name}") == wanted, way
+
+
+def test_filters_that_are_handed_over_spare_slices(story: Story) -> None:
+    if "push, from" not in story.gave:
+        pytest.skip("from Spark 4.1 on")
+    for name in FILTERS:
+        whole = story.gave[f"load, {name}"]["partitions"]
+        pushed = story.gave[f"push, {name}"]["partitions"]
+        if name in NOT_NARROWED:
+            assert name == "nothing" or pushed == whole > 2, name
+        else:
+            assert pushed < whole, name
 
 
 @pytest.mark.parametrize(
