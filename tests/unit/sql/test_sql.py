@@ -14,7 +14,7 @@ import lakebed
 from lakebed.errors import CorruptError, InvalidError, LakebedError, TableMissingError
 from lakebed.face import asked_in_sql
 from lakebed.lake import Lake
-from lakebed.sql import shut_engine, sql_work
+from lakebed.sql import shut_engine, sql_work, statement
 from lakebed.sql.explain_sql import explain_sql
 from lakebed.sql.sql_work import Parameters
 
@@ -210,6 +210,34 @@ def test_what_is_no_question_about_tables_of_the_lake_is_refused(
 def test_parameters_that_do_not_fit_are_refused(lake: Lake, parameters: Parameters) -> None:
     with pytest.raises(InvalidError):
         lake.sql("select count(*) from trips where id = ?", parameters).read_all()
+
+
+def test_a_text_is_parsed_once_whatever_its_parameters(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    tree_of = statement._tree_of
+
+    def counted(connection: duckdb.DuckDBPyConnection, text: str) -> list[object]:
+        texts.append(text)
+        return tree_of(connection, text)
+
+    monkeypatch.setattr(statement, "_tree_of", counted)
+    monkeypatch.setattr(statement, "KNOWN_MAX", 3)
+    statement._KNOWN.clear()
+    text = "select count(*) n from trips where small = ?"
+    found = [lake.sql(text, [small]).read_all()["n"][0].as_py() for small in (3, 200)]
+    assert found == [ROWS // 100, 0]
+    assert texts == [text]
+    for _ in range(2):
+        with pytest.raises(InvalidError, match="only SELECT"):
+            lake.sql("drop table trips")
+    assert len(texts) == 3, "what is refused is not kept"
+    for number in range(5):
+        lake.sql(f"select {number}").read_all()
+        assert len(statement._KNOWN) <= 3
+    lake.sql(" " * statement.KNOWN_LETTERS_MAX + "select 1").read_all()
+    assert max(map(len, statement._KNOWN)) < 100
 
 
 def test_a_stream_ends_with_its_engine(lake: Lake) -> None:
