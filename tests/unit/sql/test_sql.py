@@ -2,7 +2,9 @@
 
 import datetime
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -251,6 +253,22 @@ def test_a_stream_ends_with_its_engine(lake: Lake) -> None:
     assert not sql_work._OPEN
     with pytest.raises(InvalidError):
         lake.sql("select nope")
+    assert not sql_work._OPEN
+
+
+def test_a_statement_is_ended_from_another_thread(lake: Lake) -> None:
+    """As when a process ends. An interrupt that comes too early is forgotten: close it again."""
+    endless = "select count(*) from range(1_000_000_000_000) r(i) where hash(i) = 0"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lake.sql, endless)
+        while endless not in statement._KNOWN:
+            time.sleep(0.05)
+        while not waiting.done():
+            time.sleep(0.2)  # it runs now, most likely
+            for work in list(sql_work._OPEN):
+                work.close()
+        with pytest.raises(InvalidError, match="the SQL"):
+            waiting.result()
     assert not sql_work._OPEN
 
 
