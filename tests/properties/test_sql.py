@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lakebed.errors import VersionExpiredError
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from tests.properties.statements import Statement, statements
 from tests.properties.tables import (
     Row,
@@ -88,14 +89,14 @@ class Life:
         number = self.world.lake.status("t")[0].number
         return Copy(number, self.world.schema, self.world.rows)
 
-    def check(self, copy: Copy, as_of: object = None) -> None:
+    def check(self, copy: Copy, as_of: AsOf | None = None) -> None:
         """Ask a question, and scan a range."""
         asked = self.data.draw(statements(copy.schema, copy.rows))
         wanted = copy.answer(asked)
         found = self.world.lake.sql(
             asked.text,
             asked.parameters,
-            as_of=as_of,  # type: ignore[arg-type]  # of three kinds
+            as_of=as_of,
         ).read_all()
         assert found.schema == wanted.schema
         assert shown(found, asked) == shown(wanted, asked), asked
@@ -106,7 +107,7 @@ class Life:
             least, most = most, least
         scanned = self.world.table.scan(
             ranges={key: (least, most)},
-            as_of=as_of,  # type: ignore[arg-type]  # of three kinds
+            as_of=as_of,
         ).read_all()
         text = f'from t where "{key}" >= ? and "{key}" < ?'
         in_range = copy.answer(Statement(text, [least, most]))

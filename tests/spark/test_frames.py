@@ -223,21 +223,21 @@ def save_steps(lake: str) -> list[dict[str, Any]]:
 
 
 def filter_steps(lake: str, line: str, filters: list[str]) -> list[dict[str, Any]]:
-    ways: dict[str, dict[str, Any]] = {"read": {"kind": "table", "pin_seconds": 0}}
+    ways: dict[str, dict[str, object]] = {"read": {"kind": "table", "pin_seconds": 0}}
     if line != "3.5":
         ways["load"] = {"kind": "format", "pin_seconds": "0"}
     if line == "4.1":
         ways["load"]["pushes"] = False
         ways["push"] = ways["load"] | {"pushes": True}
     slices = {"all": 15_000, "latest": 1_024}
-    return [
-        {"name": f"{way}, {name}", "do": "read"}
-        | {"from": given | {"lake": lake, "table": table, "filter": text} | {"slice_bytes": bytes_}}
-        for name, (table, text) in FILTERS.items()
-        for way, given in ways.items()
-        for bytes_ in (slices[table] if way == "read" else str(slices[table]),)
-        if name in filters
-    ]
+    steps: list[dict[str, Any]] = []
+    for name in filters:
+        table, text = FILTERS[name]
+        for way, how in ways.items():
+            slice_bytes = slices[table] if way == "read" else str(slices[table])
+            given = {"lake": lake, "table": table, "filter": text, "slice_bytes": slice_bytes}
+            steps.append({"name": f"{way}, {name}", "do": "read", "from": how | given})
+    return steps
 
 
 @pytest.fixture(scope="module", params=LINES)

@@ -180,7 +180,7 @@ def test_an_older_version_is_read_by_number_time_and_tag(lake: lakebed.Lake, tab
     number = opened.log().entries[-2].number
     opened.tag("two", as_of=number)
     opened.change_fields(rename={"k": "later"})
-    asked = {"columns": ["k", "n"], "where": lakebed.field("n") >= 40}
+    asked: dict[str, Any] = {"columns": ["k", "n"], "where": lakebed.field("n") >= 40}
     wanted = opened.query(as_of=number, **asked).read_all()
     assert bool(wanted.num_rows) is (table != "aged")
     for as_of in (number, str(number), "two"):
