@@ -153,7 +153,7 @@ def check_a_life(data: st.DataObject) -> None:
         life.check_copies()
 
 
-QUICK = settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
+QUICK = settings(max_examples=15, suppress_health_check=list(HealthCheck), deadline=None)
 LONG = settings(QUICK, max_examples=600)
 
 

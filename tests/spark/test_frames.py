@@ -28,6 +28,8 @@ PROCESSINGS = {
     "latest": lakebed.Processing(latest=lakebed.Latest("n", delete="gone")),
     "summed": lakebed.Processing(aggregate={"n": "sum", "gone": "last by n"} | {"n": "max"}),
 }
+OWN_FILES = {"shared_file_rows_max": 0}
+"""Each leaf has files of its own, so that fewer leaves are fewer slices."""
 READ: dict[str, dict[str, Any]] = {
     "whole": {"table": "all"},
     "in slices": {"table": "all", "slice_bytes": 15_000, "pin_seconds": 0},
@@ -58,7 +60,7 @@ LOADED: dict[str, dict[str, str]] = {
 FILTERS = {
     "from": ("all", "s >= 'm'"),
     "exact": ("latest", "k = '42'"),
-    "folded": ("latest", "k >= '6' and n < 150"),
+    "folded": ("latest", "k >= '6' and n < 270"),
     "some": ("latest", "k in ('42', '15', 'no')"),
     "between": ("all", "s > '3' and s <= '70'"),
     "two keys": ("all", "s >= 'm' and i = 14"),
@@ -83,7 +85,7 @@ class Story:
         self.path = folder / "lake"
         self.folder = folder
         self.lake = lakebed.connect(self.path)
-        every = self.lake.create_table("all", SCHEMA, split_points=["b", "m"])
+        every = self.lake.create_table("all", SCHEMA, split_points=["b", "m"], settings=OWN_FILES)
         self.lake.create_table("copy", SCHEMA, split_points=["b", "m"])
         for seed in range(3):
             number = every.ingest(rows(SCHEMA, seed)).number
@@ -91,7 +93,11 @@ class Story:
                 every.tag("two", as_of=number)
         for name, processing in PROCESSINGS.items():
             table = self.lake.create_table(
-                name, FOLDED, split_points=["3", "6"], processing=processing
+                name,
+                FOLDED,
+                split_points=["3", "6"],
+                processing=processing,
+                settings=OWN_FILES,
             )
             for seed in range(3):
                 table.ingest(folded(seed))
