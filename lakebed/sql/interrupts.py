@@ -11,7 +11,7 @@ class Interruptible(Protocol):
     """What may be ended while it works."""
 
     def interrupt(self) -> None:
-        """End what runs, now, from any thread. Whoever waits for it gets an error."""
+        """End what runs, now, from any thread: the thread that waits for it gets an error."""
 
 
 class Interrupts:

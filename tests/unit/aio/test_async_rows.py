@@ -90,7 +90,7 @@ def test_a_statement_that_computes_ends_when_its_task_is_cancelled(
             asked = lake.sql(ENDLESS)
             waits = {"read_all": asked.read_all, "schema": asked.schema}.get(way, asked.__anext__)
             task = asyncio.ensure_future(waits())
-            while way not in ("at once", "early") and not computing():  # noqa: ASYNC110
+            while way not in ("at once", "early") and not computing():  # noqa: ASYNC110 - no event tells it
                 await asyncio.sleep(0.01)
             if way == "early":
                 await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lakebed.errors import VersionExpiredError
 from lakebed.model.schema import Schema
 from lakebed.model.versions import AsOf
-from tests.properties.statements import Statement, statements
+from tests.properties.sql.statements import Statement, statements
 from tests.properties.tables import (
     Row,
     arrow,
