@@ -29,6 +29,7 @@ DEV := $(VENV)/.dev
 LOWEST := $(VENV)/.lowest
 SPARK4 := $(VENV)/.spark-4
 SPARK35 := $(VENV)/.spark-3.5
+SPARK41 := $(VENV)/.spark-4.1
 DYNOXIDE := .cache/dynoxide/bin/dynoxide
 
 .DEFAULT_GOAL := help
@@ -49,7 +50,7 @@ demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake,
 test: $(DEV) $(SPARK4) static  ## static checks and every test that is not slow
 	LAKEBED_SIMULATION_SEEDS=1000 $(PYTEST) $(ON_TWO) -m "not slow"
 
-test-all: $(DEV) $(SPARK4) $(SPARK35) $(DYNOXIDE) static  ## static checks and every test
+test-all: $(DEV) $(SPARK4) $(SPARK35) $(SPARK41) $(DYNOXIDE) static  ## static checks and every test
 	$(PYTEST) $(ON_TWO)
 
 test-lowest: $(LOWEST)  ## rows and a lake with the oldest packages that are allowed (minutes)
@@ -131,6 +132,7 @@ lock: $(DEV)  ## write every requirements/*.txt from its .in
 	$(COMPILE) requirements/dev.in --output-file requirements/dev.txt
 	$(COMPILE) requirements/spark35.in --output-file requirements/spark35.txt
 	$(COMPILE) requirements/spark4.in --output-file requirements/spark4.txt
+	$(COMPILE) requirements/spark41.in --output-file requirements/spark41.txt
 
 clean:  ## remove what make made: the environment, caches, the demo's lake
 	rm -rf $(VENV) .cache demo-lake local-cloud build *.egg-info .mypy_cache .ruff_cache \
@@ -205,6 +207,14 @@ $(SPARK35): $(RUN) requirements/spark35.txt
 	@if [ "$$($(JAVA_VERSION))" -ge 17 ] 2>/dev/null; then \
 		echo "installing Spark 3.5 (320 MB), for slow tests" >&2; \
 		$(BUILD_SPARK) --target $(VENV)/spark-3.5 -r requirements/spark35.txt && touch $@; \
+	fi
+
+$(SPARK41): $(RUN) requirements/spark41.txt
+	@if [ "$$($(JAVA_VERSION))" -ge 17 ] 2>/dev/null; then \
+		echo "installing Spark 4.1 (430 MB), for slow tests" >&2; \
+		$(BUILD_SPARK) --target $(VENV)/spark-4.1 -r requirements/spark41.txt && touch $@; \
+	else \
+		echo "no Java 17: done without Spark 4.1" >&2; \
 	fi
 
 # A second server of DynamoDB's language. There is no wheel of it.

@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from lakebed.aio.calls import Calls
 from lakebed.errors import InvalidError
+from lakebed.sql.interrupts import CURRENT, Interrupts
 
 T = TypeVar("T")
 SourceT = TypeVar("SourceT", bound=Iterator[Any])
 AHEAD = 2
 """AsyncItems that are read and not yet taken, with the one that is being read."""
+INTERRUPT_SECONDS = 0.1
 _END = object()
 
 
@@ -30,6 +32,8 @@ class _Source(Generic[SourceT]):
         self._iterator: SourceT | None = None
         self._lock = threading.Lock()
         self._is_dropped = False
+        self._is_over = False
+        self._interrupts = Interrupts()
 
     def next(self) -> object:
         """Return the next item, or `_END`."""
@@ -37,14 +41,24 @@ class _Source(Generic[SourceT]):
 
     def use(self, act: Callable[[SourceT], T]) -> T:
         """Return what is made of the iterator."""
+        CURRENT.set(self._interrupts)  # of this call alone, which has a context of its own
         try:
             with self._lock:
+                if self._is_over:
+                    raise InvalidError("the read was ended", hint="ask again")
                 if self._iterator is None:
                     self._iterator = self._open()
                 return act(self._iterator)
         finally:
             if self._is_dropped:  # while it was used
                 self.drop()
+
+    def interrupt(self) -> bool:
+        """Let nothing be read any more, and end what computes, if it can be ended. Returns at once:
+        whether a thread is still at it."""
+        self._is_over = True
+        self._interrupts.interrupt()
+        return self._lock.locked()
 
     def drop(self) -> None:
         """Let the iterator go, now or when it is used no more: that ends what it reads."""
@@ -89,8 +103,16 @@ class _Reading(Generic[T]):
     def end(self) -> None:
         """Read no more, and forget what was not taken."""
         self._stop()
+        self._interrupt()
         self._held.clear()
         self._problem = None
+
+    def _interrupt(self) -> None:
+        """End a statement that computes, again and again: it may only be about to begin."""
+        if self._source.interrupt():
+            with suppress(RuntimeError):  # there is no loop any more
+                loop = asyncio.get_running_loop()
+                loop.call_later(INTERRUPT_SECONDS, self._interrupt)
 
     def _stop(self) -> None:
         """Let the source go, in a thread: it may wait for requests."""
@@ -157,8 +179,13 @@ class Batches(AsyncItems[pa.RecordBatch]):
     """The rows of a query, as Arrow batches."""
 
     async def schema(self) -> pa.Schema:
-        """Return the columns of all batches. Raises what `query` raises."""
-        return await self._calls.run(lambda: self._source.use(lambda reader: reader.schema))
+        """Return the columns of all batches. Raises what `query` raises. Cancelling it ends the
+        read."""
+        try:
+            return await self._calls.run(lambda: self._source.use(lambda reader: reader.schema))
+        except asyncio.CancelledError:
+            self._reading.end()
+            raise
 
     async def read_all(self) -> pa.Table:
         """Return all rows in memory."""

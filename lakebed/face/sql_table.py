@@ -10,6 +10,7 @@ from lakebed.face.scanned_table import ScannedTable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lakebed.sql.asked_versions import AsOfTables
     from lakebed.sql.explain_sql import SqlExplanation
     from lakebed.sql.sql_work import Parameters
 
@@ -17,15 +18,20 @@ if TYPE_CHECKING:
 class SqlTable(ScannedTable):
     """A table that is asked in SQL, where DuckDB is installed: the extra `sql`."""
 
-    def sql(self, text: str, parameters: Parameters = ()) -> pa.RecordBatchReader:
+    def sql(
+        self, text: str, parameters: Parameters = (), *, as_of: AsOfTables | None = None
+    ) -> pa.RecordBatchReader:
         """Return the rows that a SELECT gives; `this` is the table: "select count(*) from this".
-        Everything else as in `Lake.sql`."""
-        return sql_of(self._app).run(text, parameters, this=self._opened)
+        Everything else as in `Lake.sql`; `as_of={"this": 41}` leaves other tables at their newest.
+        """
+        return sql_of(self._app).run(text, parameters, this=self._opened, as_of=as_of)
 
-    def explain_sql(self, text: str, parameters: Parameters = ()) -> SqlExplanation:
+    def explain_sql(
+        self, text: str, parameters: Parameters = (), *, as_of: AsOfTables | None = None
+    ) -> SqlExplanation:
         """Run a SELECT, throw its rows away, and return the engine's plan with its times, and what
         each scan of a table read. Takes what `sql` takes, and raises what it raises."""
         sql = sql_of(self._app)
         from lakebed.sql.explain_sql import explain_sql
 
-        return explain_sql(sql, text, parameters, this=self._opened)
+        return explain_sql(sql, text, parameters, this=self._opened, as_of=as_of)

@@ -266,9 +266,10 @@ class TableScanner:
 
     def explanation(self) -> QueryExplanation:
         """Return what was read so far."""
-        version = self._dataset.version
+        version, plan = self._dataset.version, self._plan
+        as_of = plan.number if plan.is_past else None
         return version.query.explanation(
-            version.table, self._plan, rows=self._rows, figures=self._figures
+            version.table, plan, rows=self._rows, figures=self._figures, as_of=as_of
         )
 
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from lakebed.errors import CacheDamagedError
 from lakebed.model.names import TransactionNumber
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of
 from lakebed.query.conditions import everything_of
@@ -18,26 +19,33 @@ BatchT = TypeVar("BatchT")
 
 
 class OneVersion(Generic[BatchT]):
-    """The newest version when this was made. It holds what the state knows of all its files.
+    """The newest version when this was made, or an older one. It holds what the state knows of all
+    its files.
+
+    as_of: the version; None: the newest.
 
     Raises:
-        TableMissingError: the table was dropped.
+        TableMissingError: the table was dropped. As `PastVersions.reading`.
     """
 
-    def __init__(self, query: RunQuery[BatchT], table: OpenTable) -> None:
+    def __init__(
+        self, query: RunQuery[BatchT], table: OpenTable, *, as_of: AsOf | None = None
+    ) -> None:
         self.query = query
         self.table = table
+        self._as_of = as_of
         try:
             self._read()
         except CacheDamagedError:  # what it read of the state, which is made anew (H37)
             self._read()
 
     def _read(self) -> None:
-        with self.table.head.reading() as state:
+        with self.query.version(self.table, self._as_of) as state:
             self.number: TransactionNumber = state.head().number
             self.schema: Schema = state.schema()
             self.scan_bytes_max = state.settings().scan_bytes_max
-            self._processing = self.table.processing(state, "query")
+            at = None if self._as_of is None else state.head().at
+            self._processing = self.table.processing(state, "query", at=at)
             self._leaves = leaves_of(state, AskedKeys(self.schema, (everything_of(self.schema),)))
 
     @property
@@ -46,7 +54,11 @@ class OneVersion(Generic[BatchT]):
         return self._leaves
 
     def plan(self, condition: Selection, leaves: Sequence[LeafFiles]) -> QueryPlan:
-        """Return which files of some leaves answer a query."""
+        """Return which files of some leaves answer a query.
+
+        Raises:
+            VersionExpiredError: an older version is not kept any more.
+        """
         asked = AskedKeys(self.schema, condition.reached)
         reached = [leaf for leaf in leaves if asked.may_be_in(leaf.key_range)]
         bare = QueryPlan(
@@ -57,7 +69,8 @@ class OneVersion(Generic[BatchT]):
             processing=self._processing,
             scan_bytes_max=self.scan_bytes_max,
         )
-        return plan_of(self.table, asked, reached, bare)
+        plan = plan_of(self.table, asked, reached, bare)
+        return plan if self._as_of is None else self.query.check_kept(self.table, plan)
 
     def narrows(self, condition: Selection | None) -> bool:
         """Whether a condition leaves out keys."""

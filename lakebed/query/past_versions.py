@@ -86,7 +86,8 @@ class PastVersions:
                     if tag is None:
                         known = (one.name for one in tags_of(newest))
                         hint = did_you_mean(name, known, what="tag")
-                        raise InvalidError("no such tag", tag=name, hint=hint)
+                        facts = {"tag": name, "table": table.name}
+                        raise InvalidError("no such tag", **facts, hint=hint)
                     return tag.number
                 case AsOfTime(at=at):
                     if at > max(head.at, table.head.times.now()):
@@ -95,7 +96,9 @@ class PastVersions:
                     return self._number_at(table, newest, version)
             if version > head.number:
                 hint = f"the newest version is {head.number}"
-                raise InvalidError("the version lies ahead", as_of=version, hint=hint)
+                raise InvalidError(
+                    "the version lies ahead", as_of=version, table=table.name, hint=hint
+                )
             return version
 
     def _number_at(
@@ -106,8 +109,8 @@ class PastVersions:
         except LogTruncatedError:
             raise expired(newest, 0) from None
         if not number:
-            as_of = time_of(version.at)
-            raise InvalidError("the table is younger", as_of=as_of, hint="name a later time")
+            as_of, hint = time_of(version.at), "name a later time"
+            raise InvalidError("the table is younger", as_of=as_of, table=table.name, hint=hint)
         return number
 
     def _state(self, table: OpenTable, number: TransactionNumber) -> TableState:

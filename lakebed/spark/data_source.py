@@ -51,11 +51,12 @@ class LakebedSource(DataSource):  # type: ignore[misc]  # pyspark ships no types
     def schema(self) -> StructType:
         """Return the columns that are asked for, now. Raises: as `plan_scan`."""
         options = ReadOptions(dict(self.options))
-        columns = table_columns(options.lake, options.table, partial(_asked, options, ()))
+        ask = partial(_asked, options, ())
+        columns = table_columns(options.lake, options.table, ask, options.scan)
         return spark_schema(columns_for_spark(columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the table as it is now. Raises: as `plan_scan`."""
+        """Return what reads the table as it is now, or was. Raises: as `plan_scan`."""
         return LakebedReader(dict(self.options), schema)
 
     def writer(
@@ -127,7 +128,7 @@ class PushedReader(LakebedReader):
             schemas.append(schema)
             return _asked(options, (), schema)
 
-        table_columns(options.lake, options.table, ask)
+        table_columns(options.lake, options.table, ask, options.scan)
         for one, predicate in taken_over(filters, schemas[0]):
             if predicate is None:
                 yield one
@@ -139,7 +140,7 @@ class PushedSource(LakebedSource):
     """A table of a lake, which filters are pushed to."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the table as it is now. Raises: as `plan_scan`."""
+        """Return what reads the table as it is now, or was. Raises: as `plan_scan`."""
         return PushedReader(dict(self.options), schema)
 
 

@@ -20,7 +20,7 @@ from lakebed.query.json_keys import key_field, key_of_json, value_of_json
 from lakebed.user_files.input_files import ExtraColumns, extra_columns_of
 
 BOTH = ("lake", "path", "table")
-READ = (*BOTH, "keys", "ranges", "columns", "where", "pin_seconds", "slice_bytes")
+READ = (*BOTH, "keys", "ranges", "columns", "where", "as_of", "pin_seconds", "slice_bytes")
 WRITE = (*BOTH, "job", "extra_columns")
 RANGES_HINT = 'write [{"id": {"min": "a", "max": "c"}}] or [{"id": ["a", "c"]}]'
 
@@ -35,7 +35,9 @@ class ReadOptions:
         _refuse_unknown(given, READ)
         self.lake, self.table = _lake_and_table(given)
         self.scan = ScanOptions(
-            _whole(given, "pin_seconds", PIN_SECONDS), _whole(given, "slice_bytes", SLICE_BYTES)
+            _whole(given, "pin_seconds", PIN_SECONDS),
+            _whole(given, "slice_bytes", SLICE_BYTES),
+            given.get("as_of"),
         )
         self._keys = _json(given, "keys")
         self._ranges = _json(given, "ranges")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakebed.bootstrap.cluster.slice_scans import PlannedScan, ScanOptions, plan_scan
 from lakebed.model.predicates.language import Predicate
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.conditions import condition_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
@@ -27,10 +28,12 @@ class HowToScan(TypedDict, total=False):
     pin_seconds: how long the version's files stay at least, so that the frame can be used; left
         out: an hour. 0: as long as the table's `garbage_seconds_min`, and nothing is committed.
     slice_bytes: of stored files that one partition reads, about; left out: 32 MiB.
+    as_of: the version, as `Table.query` takes it; left out: the newest.
     """
 
     pin_seconds: int
     slice_bytes: int
+    as_of: AsOf | None
 
 
 def read(
@@ -44,18 +47,19 @@ def read(
     where: Predicate | None = None,
     **how: Unpack[HowToScan],
 ) -> DataFrame:
-    """Return the rows of the newest version as a DataFrame, each partition in key order. However
-    often it is used, its rows are of that version.
+    """Return the rows of one version as a DataFrame, each partition in key order. However often it
+    is used, its rows are of that version.
 
     lake: as `lakebed.connect` takes it; it is there.
     keys, ranges, columns, where: as `Table.query` takes them. What Spark is told to filter or to
         select afterwards, is read first.
-    how: how long the version stays, and how much a partition reads.
+    how: which version, how long it stays, and how much a partition reads.
 
     Raises:
         InvalidError: what `Table.query` refuses, a field that Spark has no type for, an expression
             of Arrow, no pandas; nothing was pinned. TableMissingError, with the nearest known name.
-            UnavailableError, DeniedError: the pin cannot be committed.
+            VersionExpiredError: an older version is not kept any more. UnavailableError,
+            DeniedError: the pin cannot be committed.
     """
     refuse_without_pandas()
 

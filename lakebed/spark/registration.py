@@ -17,7 +17,8 @@ def register(spark: SparkSession) -> None:
     """Let a session know `format("lakebed")`, for reading and appending. Needs Spark 4.
 
     options: `lake`, as `lakebed.connect` takes it; `table`; to read `keys`, `ranges` (JSON),
-        `columns`, `where` (text), `pin_seconds`, `slice_bytes`; to append `job`, `extra_columns`.
+        `columns`, `where` (text), `as_of`, `pin_seconds`, `slice_bytes`; to append `job`,
+        `extra_columns`.
 
     Raises:
         InvalidError: this Spark has no data sources in Python.

@@ -6,6 +6,7 @@ import msgspec
 
 from lakebed.query.datasets import TableScanner
 from lakebed.query.explanation import QueryExplanation
+from lakebed.sql.asked_versions import AsOfTables
 from lakebed.sql.run_sql import RunSql
 from lakebed.sql.sql_work import Parameters
 from lakebed.statestore.open_table import OpenTable
@@ -47,11 +48,21 @@ class SqlExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_sql(
-    sql: RunSql, text: str, parameters: Parameters = (), *, this: OpenTable | None = None
+    sql: RunSql,
+    text: str,
+    parameters: Parameters = (),
+    *,
+    this: OpenTable | None = None,
+    as_of: AsOfTables | None = None,
 ) -> SqlExplanation:
     """Run a statement and return what it cost. Arguments and errors: as `RunSql.run`."""
     scans: list[tuple[str, TableScanner]] = []
-    work = sql.begin(text, this=this, on_scan=lambda name, scanner: scans.append((name, scanner)))
+    work = sql.begin(
+        text,
+        this=this,
+        as_of=as_of,
+        on_scan=lambda name, scanner: scans.append((name, scanner)),
+    )
     try:
         plan = work.profile(text, parameters)
         found = tuple(_explained(name, scanner) for name, scanner in scans)

@@ -11,6 +11,7 @@ from lakebed.errors import InvalidError, TableMissingError, did_you_mean
 from lakebed.query.datasets import TableDataset, TableScanner
 from lakebed.query.one_version import OneVersion
 from lakebed.query.run_query import RunQuery
+from lakebed.sql.asked_versions import AsOfTables, asked_versions
 from lakebed.sql.shut_engine import ShutEngine, new_engine
 from lakebed.sql.sql_work import Parameters, SqlWork
 from lakebed.sql.statement import SYSTEM_SCHEMA, parsed
@@ -49,18 +50,25 @@ class RunSql:
         self._monotonic = monotonic
 
     def run(
-        self, text: str, parameters: Parameters = (), *, this: OpenTable | None = None
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        this: OpenTable | None = None,
+        as_of: AsOfTables | None = None,
     ) -> pa.RecordBatchReader:
         """Return the rows that a SELECT gives, as a stream. Dropping it ends the work.
 
         parameters: of `?` a list, of `$name` a mapping. this: the table that is called `this`.
+        as_of: the version of all tables, or by name; None: the newest.
 
         Raises:
             InvalidError: not one SELECT, a table or function that there is not, a value that does
-                not fit; while reading, too. TableMissingError: no table has the name.
+                not fit; while reading, too. As `asked_versions`. TableMissingError: no table has
+                the name. VersionExpiredError: a version is not kept any more.
             As `RunQuery.scan`: while reading.
         """
-        work = self.begin(text, this=this)
+        work = self.begin(text, this=this, as_of=as_of)
         try:
             return work.stream(text, parameters)
         except BaseException:
@@ -72,6 +80,7 @@ class RunSql:
         text: str,
         *,
         this: OpenTable | None = None,
+        as_of: AsOfTables | None = None,
         on_scan: Callable[[str, TableScanner], None] = lambda _name, _scanner: None,
     ) -> SqlWork:
         """Return an engine that knows the tables which a text names. Close it.
@@ -81,12 +90,14 @@ class RunSql:
         work = SqlWork(self._engine.connection())
         try:
             statement = parsed(work.connection, text)
+            versions = asked_versions(as_of, statement)
             if statement.system_tables:
                 work.close()
                 work = self._with_system_tables(statement.system_tables)
             for name in sorted(statement.tables):
                 table = this if this is not None and name == "this" else self._table(name)
-                work.give(name, self._dataset(name, table, on_scan))
+                version = OneVersion(self._query, table, as_of=versions.get(name))
+                work.give(name, self._dataset(name, version, on_scan))
         except BaseException:
             work.close()
             raise
@@ -102,10 +113,13 @@ class RunSql:
             raise InvalidError("no such table", name=ascii(name)[:200], hint=hint) from None
 
     def _dataset(
-        self, name: str, table: OpenTable, on_scan: Callable[[str, TableScanner], None]
+        self,
+        name: str,
+        version: OneVersion[pa.RecordBatch],
+        on_scan: Callable[[str, TableScanner], None],
     ) -> TableDataset:
         return TableDataset(
-            OneVersion(self._query, table),
+            version,
             monotonic=self._monotonic,
             on_scan=lambda scanner: on_scan(name, scanner),
         )

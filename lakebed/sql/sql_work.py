@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakebed.errors import LakebedError
 from lakebed.query.datasets import TableDataset
+from lakebed.sql.interrupts import CURRENT
 from lakebed.sql.shut_engine import engine_error, lock
 from lakebed.sql.statement import SYSTEM_SCHEMA
 
@@ -33,6 +34,8 @@ class SqlWork:
         self._reader: pa.RecordBatchReader | None = None
         self._closing = threading.Lock()
         _OPEN.add(self)
+        if (interrupts := CURRENT.get()) is not None:
+            interrupts.add(self)
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -111,15 +114,24 @@ class SqlWork:
                 return engine_error(located, lines_before=_EXPLAINED.count("\n"))
         return engine_error(error)
 
-    def close(self) -> None:
-        """End what runs, and close the engine. Safe to call again, and from another thread."""
-        for connection in self._connections:
+    def interrupt(self) -> None:
+        """End what runs. Safe to call from another thread."""
+        for connection in list(self._connections):
             with suppress(duckdb.Error):
                 connection.interrupt()
+
+    def close(self) -> None:
+        """End what runs, and close the engine. Safe to call again, and from another thread: then
+        the one that waits for rows gets an error, and closes it."""
+        self.interrupt()
         with self._closing:
             self._reader = None
             while self._connections:
-                self._connections.pop().close()
+                try:
+                    self._connections[-1].close()
+                except duckdb.ResourceInUseException:  # by the thread that was just interrupted
+                    return
+                self._connections.pop()
         _OPEN.discard(self)
 
 

@@ -15,6 +15,8 @@ SYSTEM_SCHEMA = "lakebed"
 FUNCTIONS = ("generate_series", "range", "unnest")
 """Those that may stand where a table does: none reads a file, a setting or the network."""
 TEXT_BYTES_MAX = 1 << 20
+KNOWN_MAX, KNOWN_LETTERS_MAX = 256, 4_096
+"""Texts of which a process keeps what they ask for, and how long each may be."""
 _SELECT_HINT = "write one SELECT; rows are changed by `ingest`"
 _REFUSED_SOURCES = {
     "SHOW_REF": "write SELECT; `lakebed table describe` shows a table's columns",
@@ -34,12 +36,15 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 def parsed(connection: duckdb.DuckDBPyConnection, text: object) -> Statement:
-    """Return what a text asks for. Nothing of it is run, and no table is opened.
+    """Return what a text asks for. Nothing of it is run, and no table is opened. The same is asked
+    again and again with other parameters: what was found in short texts is kept.
 
     Raises:
         InvalidError: it is no SELECT or several statements, names a catalog or a schema of the
             engine, or a function that reads something else than tables of the lake.
     """
+    if type(text) is str and (known := _KNOWN.get(text)) is not None:
+        return known
     if not isinstance(text, str) or not text.strip():
         raise InvalidError("no SQL was given", hint="for instance select count(*) from trips")
     if len(text.encode("utf-8", "replace")) > TEXT_BYTES_MAX:
@@ -51,7 +56,12 @@ def parsed(connection: duckdb.DuckDBPyConnection, text: object) -> Statement:
         raise InvalidError("SQL is one statement", statements=len(statements), hint=hint)
     found = _Found()
     _walk(statements[0], frozenset(), found)
-    return Statement(frozenset(found.tables), frozenset(found.system_tables))
+    statement = Statement(frozenset(found.tables), frozenset(found.system_tables))
+    if type(text) is str and len(text) <= KNOWN_LETTERS_MAX:
+        if len(_KNOWN) >= KNOWN_MAX:
+            _KNOWN.clear()
+        _KNOWN[text] = statement
+    return statement
 
 
 def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[Any]:
@@ -79,6 +89,10 @@ def _location(text: str, position: object) -> dict[str, str]:
     before = text.encode()[: int(position)].decode("utf-8", "ignore")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
     return {"place": f"line {line}, column {column}"}
+
+
+_KNOWN: dict[str, Statement] = {}
+"""By text: what it asks for says nothing of tables, nor of settings, so it stays true."""
 
 
 class _Found:
@@ -153,7 +167,8 @@ def _note_table(node: Mapping[str, Any], names: frozenset[str], found: _Found) -
         hint = "name a table of the lake, or one in the schema lakebed, as lakebed.files"
         raise InvalidError("no such schema", table=ascii(whole)[:200], hint=hint)
     if node.get("at_clause"):
-        raise InvalidError("a table has no AT in SQL", table=name, hint="leave AT out")
+        hint = "leave AT out; `as_of`, or --as-of, says the version"
+        raise InvalidError("a table has no AT in SQL", table=name, hint=hint)
     if schema:
         found.system_tables.add(name.lower())
     elif name.lower() not in names:

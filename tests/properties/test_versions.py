@@ -18,7 +18,7 @@ from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import VersionExpiredError
 from lakebed.lake import Lake
-from lakebed.model.versions import time_of
+from lakebed.model.versions import AsOf, time_of
 from lakebed.statestore.write_snapshot import truncate_log
 
 SCHEMA = lakebed.schema_of(row_keys={"id": "int64"}, values={"n": "int64?"})
@@ -134,11 +134,17 @@ class Life:
 
     # what is true
 
-    def check(self, number: int, as_of: object) -> None:
+    def check(self, number: int, as_of: AsOf) -> None:
         copy = self.copies[number]
         try:
             found = self.table.to_arrow(as_of=as_of)
             count = self.table.count(as_of=as_of)
+            unordered = [
+                self.table.scan(as_of=as_of).read_all(),
+                self.table.dataset(as_of=as_of).to_table(),
+                self.lake.sql("from t", as_of=as_of).read_all(),
+                self.table.sql("from this", as_of={"this": as_of}).read_all(),
+            ]
         except VersionExpiredError:
             horizon = self.lake.status("t")[0].horizon
             assert horizon is not None
@@ -149,6 +155,9 @@ class Life:
         assert found.column_names == copy.names
         assert found.to_pylist() == copy.rows
         assert count == len(copy.rows)
+        for rows in unordered:
+            assert rows.column_names == copy.names
+            assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, copy.rows))
         self.read += 1
 
 

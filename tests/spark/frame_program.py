@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lakebed
 import lakebed.spark
 from lakebed.errors import LakebedError
+from lakebed.spark.registration import PUSHES
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -77,14 +78,15 @@ class Program:
                 where = asked.pop("where", None)
                 if where is not None:
                     asked["where"] = lakebed.predicate_from_text(where)
-                return lakebed.spark.read(
-                    self._spark, asked.pop("lake"), asked.pop("table"), **asked
-                )
+                chosen = asked.pop("filter", None)
+                lake, table = asked.pop("lake"), asked.pop("table")
+                return _filtered(lakebed.spark.read(self._spark, lake, table, **asked), chosen)
             case "format":
+                if (pushes := asked.pop("pushes", None)) is not None:
+                    self._spark.conf.set(PUSHES, str(pushes).lower())
                 lakebed.spark.register(self._spark)
                 chosen = asked.pop("filter", None)
-                frame = self._spark.read.format("lakebed").options(**asked).load()
-                return frame if chosen is None else frame.where(chosen)
+                return _filtered(self._spark.read.format("lakebed").options(**asked).load(), chosen)
             case "parquet":
                 return self._spark.read.parquet(asked["path"])
             case "numbers":
@@ -96,6 +98,10 @@ class Program:
         partitions = frame.rdd.getNumPartitions()
         frame.write.parquet(str(self._folder / step["name"]))
         return {"schema": frame.schema.simpleString(), "partitions": partitions}
+
+
+def _filtered(frame: DataFrame, chosen: str | None) -> DataFrame:
+    return frame if chosen is None else frame.where(chosen)
 
 
 def made(

@@ -11,11 +11,12 @@ import pytest
 import lakebed
 from tests.readers.rows import plain
 from tests.readers.test_other_readers import SCHEMA, rows
+from tests.spark.frame_filters import FILTERS, NOT_NARROWED, filter_steps
 from tests.spark.shell import SparkShell
 
 pytestmark = pytest.mark.timeout(1800)
-LINES = ["4", pytest.param("3.5", marks=pytest.mark.slow)]
-"""The second line is for `make test-all`."""
+LINES = ["4", *(pytest.param(line, marks=pytest.mark.slow) for line in ("3.5", "4.1"))]
+"""Those behind the first are for `make test-all`. 4.1 hands filters to a source in Python."""
 
 NUMBERS = lakebed.schema_of(
     row_keys={"k": "string"}, sort_keys={"n": "int64"}, values={"wide": "binary"}
@@ -28,6 +29,8 @@ PROCESSINGS = {
     "latest": lakebed.Processing(latest=lakebed.Latest("n", delete="gone")),
     "summed": lakebed.Processing(aggregate={"n": "sum", "gone": "last by n"} | {"n": "max"}),
 }
+OWN_FILES = {"shared_file_rows_max": 0}
+"""Each leaf has files of its own, so that fewer leaves are fewer slices."""
 READ: dict[str, dict[str, Any]] = {
     "whole": {"table": "all"},
     "in slices": {"table": "all", "slice_bytes": 15_000, "pin_seconds": 0},
@@ -40,6 +43,8 @@ READ: dict[str, dict[str, Any]] = {
     "latest where": {"table": "latest", "where": "n >= 200", "columns": ["k"]},
     "summed": {"table": "summed"},
     "time left out": {"table": "timed", "columns": ["k"]},
+    "older": {"table": "all", "as_of": "two"},
+    "older where": {"table": "all", "as_of": "two", "where": "int32 >= 0", "pin_seconds": 0},
 }
 LOADED: dict[str, dict[str, str]] = {
     "loaded": {"table": "all", "slice_bytes": "15000"},
@@ -51,6 +56,7 @@ LOADED: dict[str, dict[str, str]] = {
     },
     "loaded and filtered": {"table": "all", "filter": "uint16 < 20000 and s >= 'm'"},
     "loaded nothing": {"table": "all", "ranges": '{"s": ["zz", "zzz"]}'},
+    "loaded older": {"table": "all", "as_of": "two", "slice_bytes": "15000"},
 }
 
 
@@ -61,13 +67,19 @@ class Story:
         self.path = folder / "lake"
         self.folder = folder
         self.lake = lakebed.connect(self.path)
-        every = self.lake.create_table("all", SCHEMA, split_points=["b", "m"])
+        every = self.lake.create_table("all", SCHEMA, split_points=["b", "m"], settings=OWN_FILES)
         self.lake.create_table("copy", SCHEMA, split_points=["b", "m"])
         for seed in range(3):
-            every.ingest(rows(SCHEMA, seed))
+            number = every.ingest(rows(SCHEMA, seed)).number
+            if seed == 1:
+                every.tag("two", as_of=number)
         for name, processing in PROCESSINGS.items():
             table = self.lake.create_table(
-                name, FOLDED, split_points=["3", "6"], processing=processing
+                name,
+                FOLDED,
+                split_points=["3", "6"],
+                processing=processing,
+                settings=OWN_FILES,
             )
             for seed in range(3):
                 table.ingest(folded(seed))
@@ -77,8 +89,10 @@ class Story:
         for name in ("numbers", "saved"):
             self.lake.create_table(name, NUMBERS, split_points=["3", "6"])
         steps = [*read_steps(str(self.path)), *append_steps(str(self.path))]
-        if line == "4":
+        if line != "3.5":
             steps += [*load_steps(str(self.path)), *save_steps(str(self.path))]
+        self.filters = list(FILTERS)[: 3 if line == "4" else len(FILTERS)]
+        steps += filter_steps(str(self.path), line, self.filters)
         self.gave = SparkShell(line, str(self.path), folder).steps_done(steps)
 
     def rows_of(self, step: str) -> list[str]:
@@ -294,9 +308,36 @@ def test_format_gives_the_rows_of_a_query(on_four: Story, step: str) -> None:
             wanted = table.query(where=lakebed.predicate_from_text("uint16 < 20000 and s >= 'm'"))
         case "loaded nothing":
             wanted = table.query(ranges={"s": ("zz", "zzz")})
+        case "loaded older":
+            wanted = table.query(as_of="two")
         case _:
             wanted = table.query()
     assert on_four.rows_of(step) == plain(wanted.read_all())
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_rows_are_the_same_whoever_filters_them(story: Story, name: str) -> None:
+    if name not in story.filters:
+        pytest.skip("for make test-all")
+    table, text = FILTERS[name]
+    wanted = plain(story.lake[table].query(where=text).read_all())
+    assert bool(wanted) is (name != "nothing")
+    ways = [step.split(", ")[0] for step in story.gave if step.endswith(f", {name}")]
+    assert "read" in ways
+    for way in ways:
+        assert story.rows_of(f"{way}, {name}") == wanted, way
+
+
+def test_filters_that_are_handed_over_spare_slices(story: Story) -> None:
+    if "push, from" not in story.gave:
+        pytest.skip("from Spark 4.1 on")
+    for name in FILTERS:
+        whole = story.gave[f"load, {name}"]["partitions"]
+        pushed = story.gave[f"push, {name}"]["partitions"]
+        if name in NOT_NARROWED:
+            assert name == "nothing" or pushed == whole > 2, name
+        else:
+            assert pushed < whole, name
 
 
 @pytest.mark.parametrize(

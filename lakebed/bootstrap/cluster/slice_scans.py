@@ -18,12 +18,15 @@ from lakebed.bootstrap.cluster.processes import (
 )
 from lakebed.errors import InvalidError
 from lakebed.model.files import FilePart
+from lakebed.model.names import TransactionNumber
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.run_query import QueryPlan
 from lakebed.query.scan_jobs import ScanJob, read_leaves, scan_job, where_text
 from lakebed.query.slices import slices_of
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.version_pin import VersionPin
 
 PIN_SECONDS = 3_600
@@ -64,10 +67,12 @@ class ScanOptions(NamedTuple):
 
     pin_seconds: how long the version's files stay at least; 0: as long as the table's settings say.
     slice_bytes: of stored files that one task reads, about.
+    as_of: the version; None: the newest.
     """
 
     pin_seconds: int = PIN_SECONDS
     slice_bytes: int = SLICE_BYTES
+    as_of: AsOf | None = None
 
     def check(self) -> None:
         """Raise InvalidError for what no scan can be."""
@@ -85,24 +90,24 @@ def plan_scan(
     ask: Callable[[Schema], Selection],
     options: ScanOptions,
 ) -> PlannedScan:
-    """Plan a scan of the newest version, and pin it. ask: gives the condition, in the words of a
-    schema.
+    """Plan a scan of one version, and pin it. ask: gives the condition, in the words of a schema.
 
     Raises:
         As `lakebed.connect` and `ask`. TableMissingError, with the nearest known name.
-        InvalidError: an expression of Arrow, options that are not allowed. Nothing was pinned.
+        InvalidError: an expression of Arrow, options that are not allowed, a version that lies
+            ahead, an unknown tag. VersionExpiredError: it is not kept any more. Nothing was pinned.
         UnavailableError, DeniedError: the pin cannot be committed.
     """
     options.check()
     app = opened_lake(lake)
     try:
         opened = app.catalog.find(table)
-        schema = opened.schema
+        number, schema = _version(app, opened, options.as_of)
         where_text(ask(schema), schema)  # what is refused, is refused before the pin
         if options.pin_seconds:
-            id_ = f"scan-{opened.fresh_id()}"
-            VersionPin(opened, id_, app.clock, seconds=options.pin_seconds).put()
-        plan = app.query.plan(opened, ask)
+            id_, seconds = f"scan-{opened.fresh_id()}", options.pin_seconds
+            VersionPin(opened, id_, app.clock, number=number, seconds=seconds).put()
+        plan = app.query.plan(opened, ask, as_of=number)
         job = msgspec.msgpack.encode(scan_job(opened.name, plan))
         return PlannedScan(
             _columns(plan),
@@ -114,15 +119,28 @@ def plan_scan(
 
 
 def table_columns(
-    lake: str | os.PathLike[str], table: str, ask: Callable[[Schema], Selection]
+    lake: str | os.PathLike[str],
+    table: str,
+    ask: Callable[[Schema], Selection],
+    options: ScanOptions,
 ) -> pa.Schema:
     """Return the columns that a scan would give now. Raises: as `plan_scan`."""
     app = opened_lake(lake)
     try:
-        schema = app.catalog.find(table).schema
+        _, schema = _version(app, app.catalog.find(table), options.as_of)
         return _selected(schema, ask(schema))
     finally:
         app.close()
+
+
+def _version(
+    app: App, table: OpenTable, as_of: AsOf | None
+) -> tuple[TransactionNumber | None, Schema]:
+    """Return the number of an older version, None for the newest, and the schema."""
+    if as_of is None:
+        return None, table.schema
+    with app.query.version(table, as_of) as state:
+        return state.head().number, state.schema()
 
 
 def _slices(app: App, plan: QueryPlan, bytes_max: int) -> Iterator[bytes]:

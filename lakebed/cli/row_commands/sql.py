@@ -14,6 +14,7 @@ from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
     from lakebed.cli.row_commands.row_formats import Format
+    from lakebed.sql.asked_versions import AsOfTables
     from lakebed.sql.sql_work import Parameters
 
 
@@ -25,6 +26,7 @@ class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
     format: Format | None
     output: Path | None
     explain: bool
+    as_of: tuple[str, ...]
 
 
 @click.command(
@@ -36,6 +38,8 @@ class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
     lakebed sql "select * from trips where fare > 4" --output trips.parquet
     lakebed sql "select * from lakebed.files where table = 'trips'"
     lakebed sql "select count(*) from trips where id >= 'a' and id < 'c'" --explain
+    lakebed sql "select count(*) from trips" --as-of 2026-q3
+    lakebed sql "select * from trips join cities using (city)" --as-of trips=41 --as-of cities=7
     """,
 )
 @click.argument("text")
@@ -58,6 +62,12 @@ class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
     help="Write to a file: .parquet, .csv, .jsonl, also .csv.gz.",
 )
 @click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
+@click.option(
+    "--as-of",
+    multiple=True,
+    metavar="[TABLE=]VERSION",
+    help="An older version, of all tables or of one: a log number, a time, or a tag.",
+)
 @pass_session
 @arguments_as(SqlArguments)
 def sql(session: Session, given: SqlArguments) -> None:
@@ -66,12 +76,13 @@ def sql(session: Session, given: SqlArguments) -> None:
     """
     chosen = output_format(session, given.format, given.output, explain=given.explain)
     parameters = _parameters(given.text, given.parameters)
+    as_of = _as_of(given.as_of)
     with session.open() as lake:
         if given.explain:
-            explanation = lake.explain_sql(given.text, parameters)
+            explanation = lake.explain_sql(given.text, parameters, as_of=as_of)
             session.give(msgspec.to_builtins(explanation), str(explanation))
             return
-        rows = lake.sql(given.text, parameters)
+        rows = lake.sql(given.text, parameters, as_of=as_of)
         if given.output is not None:
             write_to_file(session, rows, chosen, given.output)
         else:
@@ -90,3 +101,16 @@ def _parameters(text: str, given: tuple[str, ...]) -> Parameters:
     if len({name for name, _, _ in pairs}) < len(pairs):
         raise InvalidError("a parameter is named twice", hint="name each once")
     return {name: value for name, _, value in pairs}
+
+
+def _as_of(given: tuple[str, ...]) -> AsOfTables | None:
+    """Return one version of all tables, or a version by the name of each."""
+    if len(given) < 2 and "=" not in "".join(given):
+        return given[0] if given else None
+    pairs = [one.partition("=") for one in given]
+    if not all(equals for _, equals, _ in pairs):
+        hint = "write --as-of VERSION once, or --as-of TABLE=VERSION for each table"
+        raise InvalidError("a version of which table", as_of=", ".join(given), hint=hint)
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise InvalidError("a table is named twice", as_of=", ".join(given), hint="name each once")
+    return {name: version for name, _, version in pairs}

@@ -14,6 +14,7 @@ import pytest
 import lakebed
 import lakebed.aio
 from lakebed.errors import ConflictError, InvalidError, TableMissingError, VersionExpiredError
+from lakebed.sql import sql_work
 
 T = TypeVar("T")
 SCHEMA = lakebed.schema_of(row_keys={"id": "int64"}, values={"n": "int64"})
@@ -74,6 +75,46 @@ def test_sql_is_asked_of_a_lake_and_of_a_table(tmp_path: Path) -> None:
                 await anext(lake.sql("select * from u"))
 
     run(story())
+
+
+ENDLESS = "select count(*) from range(1_000_000_000_000) r(i) where hash(i) = 0"
+"""Gives its first row in an hour."""
+
+
+@pytest.mark.parametrize("way", ["next", "read_all", "schema", "at once", "early"])
+def test_a_statement_that_computes_ends_when_its_task_is_cancelled(
+    tmp_path: Path, way: str
+) -> None:
+    async def story() -> None:
+        async with opened(tmp_path) as (lake, table):
+            asked = lake.sql(ENDLESS)
+            waits = {"read_all": asked.read_all, "schema": asked.schema}.get(way, asked.__anext__)
+            task = asyncio.ensure_future(waits())
+            while way not in ("at once", "early") and not computing():  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(0.01)
+            if way == "early":
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            try:
+                async with asyncio.timeout(60):
+                    assert await table.count() == 500, "the only thread is free again"
+            finally:
+                for work in list(sql_work._OPEN):
+                    work.interrupt()
+            assert not sql_work._OPEN
+            if way != "at once":  # then it was not even asked
+                with pytest.raises(InvalidError, match="ended"):
+                    await asked.schema()
+
+    run(story())
+
+
+def computing() -> bool:
+    """Whether an engine was given a statement and has not answered. It may only be about to begin:
+    that is a case, too."""
+    return any(work._connections for work in list(sql_work._OPEN))
 
 
 def test_an_engine_reads_a_data_set(tmp_path: Path) -> None:

@@ -67,3 +67,35 @@ def test_what_is_no_question_is_refused_with_a_hint(trips: Shell) -> None:
     for text in ("drop table trips", "select 1; select 2", "from tripz", "from read_csv('x')"):
         _, error = trips.refused("sql", text)
         assert error["hint"], text
+
+
+def test_older_versions_are_read_of_all_tables_or_of_one(trips: Shell) -> None:
+    def counts(*args: str) -> list[object]:
+        return list(json.loads(trips.ok("sql", *args, "--json")).values())
+
+    number = json.loads(trips.ok("table", "tag", "trips", "first", "--json"))["number"]
+    more = {"id": ["x", "y"], "n": pa.array([8, 9], pa.int64())}
+    trips.ok("ingest", "trips", trips.write("more.parquet", more), "--job", "second")
+    trips.ok("table", "create", "cities", "--row-key", "id:string")
+    one = "select count(*) from trips"
+    both = "select (select count(*) from trips), (select count(*) from cities)"
+    assert counts(one) == [5]
+    assert counts(one, "--as-of", "first") == counts(one, "--as-of", str(number)) == [3]
+    assert counts(both, "--as-of", "trips=first") == [3, 0]
+    assert counts(both, "--as-of", "trips=first", "--as-of", "cities=1") == [3, 0]
+    said = trips.ok("sql", one, "--as-of", "first", "--explain", "--json")
+    assert json.loads(said)["scans"][0]["read"]["number"] == number
+    refused = [
+        (one, "--as-of", "last"),
+        (one, "--as-of", "999"),
+        (one, "--as-of", ""),
+        (one, "--as-of", "trip=first"),
+        (one, "--as-of", "trips=first", "--as-of", "trips=first"),
+        (one, "--as-of", "trips=first", "--as-of", "first"),
+        (one, "--as-of", "first", "--as-of", "first"),
+        (both, "--as-of", str(number)),
+    ]
+    for given in refused:
+        _, error = trips.refused("sql", *given)
+        assert error["code"] == "invalid", given
+        assert error["hint"], given

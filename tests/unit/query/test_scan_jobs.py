@@ -19,6 +19,7 @@ from lakebed.bootstrap.cluster.slice_scans import (
     table_columns,
 )
 from lakebed.errors import CorruptError, InvalidError, TableMissingError, VersionExpiredError
+from lakebed.model.versions import time_of
 from lakebed.query.conditions import condition_of
 
 SMALL = ScanOptions(pin_seconds=0, slice_bytes=SLICE_BYTES_MIN)
@@ -169,5 +170,63 @@ def test_what_is_refused_pins_nothing(lake: lakebed.Lake, asked: dict[str, Any],
 
 
 def test_columns_are_told_without_a_plan(lake: lakebed.Lake) -> None:
-    found = table_columns(lake._app.location, "plain", partial(condition_of, columns=["v", "k"]))
-    assert found.names == ["v", "k"]
+    ask = partial(condition_of, columns=["v", "k"])
+    assert table_columns(lake._app.location, "plain", ask, SMALL).names == ["v", "k"]
+
+
+@pytest.mark.parametrize("table", PROCESSINGS)
+def test_an_older_version_is_read_by_number_time_and_tag(lake: lakebed.Lake, table: str) -> None:
+    opened = lake[table]
+    number = opened.log().entries[-2].number
+    opened.tag("two", as_of=number)
+    opened.change_fields(rename={"k": "later"})
+    asked: dict[str, Any] = {"columns": ["k", "n"], "where": lakebed.field("n") >= 40}
+    wanted = opened.query(as_of=number, **asked).read_all()
+    assert bool(wanted.num_rows) is (table != "aged")
+    for as_of in (number, str(number), "two"):
+        scan = planned(lake, table, SMALL._replace(as_of=as_of), **asked)
+        assert read(scan).equals(wanted)
+    for options, has_it in ((SMALL._replace(as_of="two"), False), (SMALL, True)):
+        columns = table_columns(lake._app.location, table, condition_of, options)
+        assert ("later" in columns.names) is has_it
+    made = time_of(opened.log().entries[1].at)
+    first = planned(lake, table, SMALL._replace(as_of=made))
+    assert read(first).equals(opened.query(as_of=made).read_all())
+
+
+def test_the_pin_is_of_the_older_version(lake: lakebed.Lake) -> None:
+    table = lake["plain"]
+    table.change_settings(garbage_seconds_min=0)
+    number = table.log().entries[-2].number
+    wanted = table.query(as_of=number).read_all()
+    scan = planned(lake, "plain", ScanOptions(pin_seconds=3_600, as_of=number))
+    with table._opened.head.reading() as state:
+        (pin,) = state.pins()
+        assert pin.number == number
+    assert table.compact().files_collected == 0
+    processes._kept_files.cache_clear()
+    assert read(scan).equals(wanted)
+    assert read(planned(lake, "plain", SMALL._replace(as_of=number))).equals(wanted)
+
+
+@pytest.mark.parametrize("pin_seconds", [0, 3_600])
+def test_a_version_that_is_not_there_is_refused_and_pins_nothing(
+    lake: lakebed.Lake, pin_seconds: int
+) -> None:
+    table = lake["plain"]
+    table.change_settings(garbage_seconds_min=0)
+    first = table.log().entries[-2].number
+    assert table.compact().files_collected
+    newest = table.log().entries[-1].number
+    for as_of, kind in (
+        (first, VersionExpiredError),
+        (newest + 10, InvalidError),
+        ("no-such-tag", InvalidError),
+        ("2013-01-01", InvalidError),
+        (2.5, InvalidError),
+    ):
+        options = ScanOptions(pin_seconds=pin_seconds, as_of=as_of)  # type: ignore[arg-type]  # on purpose
+        with pytest.raises(kind) as caught:
+            planned(lake, "plain", options)
+        assert caught.value.hint
+    assert table.log().entries[-1].number == newest

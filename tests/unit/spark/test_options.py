@@ -96,6 +96,13 @@ def test_options_that_do_not_fit_the_table_are_refused(given: dict[str, str]) ->
         condition(**given)
 
 
+def test_a_version_is_named_as_a_query_names_it() -> None:
+    assert ReadOptions(PLACE).scan.as_of is None
+    assert ReadOptions(PLACE | {"as_of": "41"}).scan.as_of == "41"
+    with pytest.raises(InvalidError, match="as_of"):
+        ReadOptions(PLACE | {"asof": "41"})
+
+
 def test_options_of_appending() -> None:
     columns = [("k", "string")]
     lake, asked = append_options({"path": "x", "table": "t", "job": "j"}, columns)

@@ -2,7 +2,9 @@
 
 import datetime
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import lakebed
 from lakebed.errors import CorruptError, InvalidError, LakebedError, TableMissingError
 from lakebed.face import asked_in_sql
 from lakebed.lake import Lake
-from lakebed.sql import shut_engine, sql_work
+from lakebed.sql import shut_engine, sql_work, statement
 from lakebed.sql.explain_sql import explain_sql
 from lakebed.sql.sql_work import Parameters
 
@@ -212,6 +214,34 @@ def test_parameters_that_do_not_fit_are_refused(lake: Lake, parameters: Paramete
         lake.sql("select count(*) from trips where id = ?", parameters).read_all()
 
 
+def test_a_text_is_parsed_once_whatever_its_parameters(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    tree_of = statement._tree_of
+
+    def counted(connection: duckdb.DuckDBPyConnection, text: str) -> list[object]:
+        texts.append(text)
+        return tree_of(connection, text)
+
+    monkeypatch.setattr(statement, "_tree_of", counted)
+    monkeypatch.setattr(statement, "KNOWN_MAX", 3)
+    statement._KNOWN.clear()
+    text = "select count(*) n from trips where small = ?"
+    found = [lake.sql(text, [small]).read_all()["n"][0].as_py() for small in (3, 200)]
+    assert found == [ROWS // 100, 0]
+    assert texts == [text]
+    for _ in range(2):
+        with pytest.raises(InvalidError, match="only SELECT"):
+            lake.sql("drop table trips")
+    assert len(texts) == 3, "what is refused is not kept"
+    for number in range(5):
+        lake.sql(f"select {number}").read_all()
+        assert len(statement._KNOWN) <= 3
+    lake.sql(" " * statement.KNOWN_LETTERS_MAX + "select 1").read_all()
+    assert max(map(len, statement._KNOWN)) < 100
+
+
 def test_a_stream_ends_with_its_engine(lake: Lake) -> None:
     rows = lake.sql("select a.id from trips a, trips b")
     assert rows.read_next_batch().num_rows
@@ -223,6 +253,22 @@ def test_a_stream_ends_with_its_engine(lake: Lake) -> None:
     assert not sql_work._OPEN
     with pytest.raises(InvalidError):
         lake.sql("select nope")
+    assert not sql_work._OPEN
+
+
+def test_a_statement_is_ended_from_another_thread(lake: Lake) -> None:
+    """As when a process ends. An interrupt that comes too early is forgotten: close it again."""
+    endless = "select count(*) from range(1_000_000_000_000) r(i) where hash(i) = 0"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lake.sql, endless)
+        while endless not in statement._KNOWN:
+            time.sleep(0.05)
+        while not waiting.done():
+            time.sleep(0.2)  # it runs now, most likely
+            for work in list(sql_work._OPEN):
+                work.close()
+        with pytest.raises(InvalidError, match="the SQL"):
+            waiting.result()
     assert not sql_work._OPEN
 
 

@@ -1,0 +1,34 @@
+"""Ends statements from another thread than the one that waits for their rows."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Interruptible(Protocol):
+    """What may be ended while it works."""
+
+    def interrupt(self) -> None:
+        """End what runs, now, from any thread: the thread that waits for it gets an error."""
+
+
+class Interrupts:
+    """What was begun, and can be ended together. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._begun: WeakSet[Interruptible] = WeakSet()
+
+    def add(self, work: Interruptible) -> None:
+        """Let something be ended with the others."""
+        self._begun.add(work)
+
+    def interrupt(self) -> None:
+        """End what runs. What only begins meanwhile is not: call it again."""
+        for work in list(self._begun):
+            work.interrupt()
+
+
+CURRENT: ContextVar[Interrupts | None] = ContextVar("lakebed_interrupts", default=None)
+"""Who may want to end what the running code begins."""
