@@ -8,6 +8,8 @@ from lakebed.face.asked_in_sql import sql_of
 from lakebed.face.scanned_table import ScannedTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from lakebed.sql.explain_sql import SqlExplanation
@@ -17,15 +19,25 @@ if TYPE_CHECKING:
 class SqlTable(ScannedTable):
     """A table that is asked in SQL, where DuckDB is installed: the extra `sql`."""
 
-    def sql(self, text: str, parameters: Parameters = ()) -> pa.RecordBatchReader:
+    def sql(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        scan_bytes_max: int | None = None,
+        on_progress: Callable[[int], None] = lambda _rows: None,
+    ) -> pa.RecordBatchReader:
         """Return the rows that a SELECT gives; `this` is the table: "select count(*) from this".
         Everything else as in `Lake.sql`."""
-        return sql_of(self._app).run(text, parameters, this=self._opened)
+        sql = sql_of(self._app, scan_bytes_max=scan_bytes_max, on_progress=on_progress)
+        return sql.run(text, parameters, this=self._opened)
 
-    def explain_sql(self, text: str, parameters: Parameters = ()) -> SqlExplanation:
+    def explain_sql(
+        self, text: str, parameters: Parameters = (), *, scan_bytes_max: int | None = None
+    ) -> SqlExplanation:
         """Run a SELECT, throw its rows away, and return the engine's plan with its times, and what
         each scan of a table read. Takes what `sql` takes, and raises what it raises."""
-        sql = sql_of(self._app)
+        sql = sql_of(self._app, scan_bytes_max=scan_bytes_max)
         from lakebed.sql.explain_sql import explain_sql
 
         return explain_sql(sql, text, parameters, this=self._opened)

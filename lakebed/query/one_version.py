@@ -12,6 +12,7 @@ from lakebed.ports.sorted_files import Selection
 from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of
 from lakebed.query.conditions import everything_of
 from lakebed.query.run_query import QueryPlan, RunQuery, plan_of
+from lakebed.query.scan_caps import scan_cap
 from lakebed.statestore.open_table import OpenTable
 
 BatchT = TypeVar("BatchT")
@@ -39,6 +40,10 @@ class OneVersion(Generic[BatchT]):
             self.scan_bytes_max = state.settings().scan_bytes_max
             self._processing = self.table.processing(state, "query")
             self._leaves = leaves_of(state, AskedKeys(self.schema, (everything_of(self.schema),)))
+
+    def cap(self, asked: object) -> None:
+        """Let queries read less than the table allows. Raises: InvalidError, as `scan_cap`."""
+        self.scan_bytes_max = scan_cap(self.scan_bytes_max, asked)
 
     @property
     def leaves(self) -> Sequence[LeafFiles]:

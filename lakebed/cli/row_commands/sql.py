@@ -9,7 +9,9 @@ import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, pass_session
-from lakebed.cli.row_commands.rows import output_format, write_out, write_to_file
+from lakebed.cli.progress import ProgressLine
+from lakebed.cli.row_commands.asked_rows import capped
+from lakebed.cli.row_commands.rows import begun, output_format, write_out, write_to_file
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
     format: Format | None
     output: Path | None
     explain: bool
+    scan_bytes_max: int | None
 
 
 @click.command(
@@ -58,6 +61,7 @@ class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
     help="Write to a file: .parquet, .csv, .jsonl, also .csv.gz.",
 )
 @click.option("--explain", is_flag=True, help="Write what was read instead of the rows.")
+@capped
 @pass_session
 @arguments_as(SqlArguments)
 def sql(session: Session, given: SqlArguments) -> None:
@@ -68,10 +72,19 @@ def sql(session: Session, given: SqlArguments) -> None:
     parameters = _parameters(given.text, given.parameters)
     with session.open() as lake:
         if given.explain:
-            explanation = lake.explain_sql(given.text, parameters)
+            cap = given.scan_bytes_max
+            explanation = lake.explain_sql(given.text, parameters, scan_bytes_max=cap)
             session.give(msgspec.to_builtins(explanation), str(explanation))
             return
-        rows = lake.sql(given.text, parameters)
+        with ProgressLine(silent=session.as_json) as line:
+            rows = begun(
+                lake.sql(
+                    given.text,
+                    parameters,
+                    scan_bytes_max=given.scan_bytes_max,
+                    on_progress=lambda read: line.count("read", read),
+                )
+            )
         if given.output is not None:
             write_to_file(session, rows, chosen, given.output)
         else:
