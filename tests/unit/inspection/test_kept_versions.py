@@ -9,12 +9,14 @@ import pytest
 
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import UnavailableError
+from lakebed.inspection.check_kept import CheckKept
 from lakebed.inspection.findings import Finding
 from lakebed.lake import Lake
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.paths import snapshot_of
 from lakebed.statestore.log_entries.version_changes import BeginFollowing, PinVersion
 from lakebed.statestore.open_table import start_of
+from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.write_snapshot import truncate_log
 from tests.unit.inspection.damageable_lakes import DamageableDirectory
 from tests.unit.inspection.damages import flipped, unpacked
@@ -103,6 +105,21 @@ def test_a_dropped_tag_needs_no_snapshot(lake: DamageableDirectory) -> None:
     flip(lake, snapshot_of_tag(lake))
     with Lake(open_local(lake.path)) as opened:
         opened["t"].drop_tag("then")
+    assert {one.facts["keeper"] for one in lost(lake, deep=True)} == {"pin reader"}
+
+
+def test_a_tag_that_is_dropped_meanwhile_is_not_lost(
+    lake: DamageableDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip(lake, snapshot_of_tag(lake))
+    run = CheckKept.run
+
+    def dropped_meanwhile(self: CheckKept, state: TableState) -> Iterator[Finding]:
+        yield from run(self, state)
+        with Lake(open_local(lake.path)) as opened:
+            opened["t"].drop_tag("then")
+
+    monkeypatch.setattr(CheckKept, "run", dropped_meanwhile)
     assert {one.facts["keeper"] for one in lost(lake, deep=True)} == {"pin reader"}
 
 
