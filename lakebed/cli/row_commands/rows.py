@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -256,16 +255,6 @@ def give_count(session: Session, table: Table, asked: Mapping[str, Any]) -> None
     with ProgressLine(silent=session.as_json) as line:
         found = table.count(**asked, on_progress=lambda rows: line.count("counted", rows))
     session.give({"rows": found}, f"{found}")
-
-
-def begun(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the same rows when the first of them are there: who groups and sorts reads all that it
-    needs before it gives any."""
-    import pyarrow as pa
-
-    schema, batches = rows.schema, iter(rows)
-    first = list(islice(batches, 1))
-    return pa.RecordBatchReader.from_batches(schema, chain(first, batches))
 
 
 def write_to_file(

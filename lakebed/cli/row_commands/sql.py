@@ -11,7 +11,7 @@ import msgspec
 from lakebed.cli.program import Command, Session, arguments_as, pass_session
 from lakebed.cli.progress import ProgressLine
 from lakebed.cli.row_commands.asked_rows import capped
-from lakebed.cli.row_commands.rows import begun, output_format, write_out, write_to_file
+from lakebed.cli.row_commands.rows import output_format, write_out, write_to_file
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -77,13 +77,11 @@ def sql(session: Session, given: SqlArguments) -> None:
             session.give(msgspec.to_builtins(explanation), str(explanation))
             return
         with ProgressLine(silent=session.as_json) as line:
-            rows = begun(
-                lake.sql(
-                    given.text,
-                    parameters,
-                    scan_bytes_max=given.scan_bytes_max,
-                    on_progress=lambda read: line.count("read", read),
-                )
+            rows = lake.sql(
+                given.text,
+                parameters,
+                scan_bytes_max=given.scan_bytes_max,
+                on_progress=lambda read: line.count("read", read),
             )
         if given.output is not None:
             write_to_file(session, rows, chosen, given.output)

@@ -37,6 +37,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with opened.head.reading() as state:
             start = start_of(state)
         opened.head.commit(opened.own(start, PinVersion("reader", number, LONG)))
+        assert table.tag("edge").number == opened.head.state.head().number
         empty_log(lake)
     return path
 
@@ -61,9 +62,15 @@ def lake(whole: Path, tmp_path: Path) -> Iterator[DamageableDirectory]:
 
 def snapshot_of_tag(lake: DamageableDirectory) -> str:
     """Return the oldest snapshot: the others are the log's."""
-    first, *others = sorted(lake.paths("snapshots/"), key=lambda path: snapshot_of(path) or ())
+    first, *others = sorted(lake.paths("snapshots/"), key=number_of)
     assert len(others) >= 2
     return first
+
+
+def number_of(path: str) -> int:
+    found = snapshot_of(path)
+    assert found is not None
+    return found[0]
 
 
 def flip(lake: DamageableDirectory, path: str) -> None:
@@ -99,6 +106,17 @@ def test_a_damaged_snapshot_of_a_tag_is_found_by_a_deep_look(lake: DamageableDir
 def test_a_snapshot_of_a_tag_that_is_gone_is_found_by_any_look(lake: DamageableDirectory) -> None:
     lake.remove(snapshot_of_tag(lake))
     assert {one.facts["problem"] for one in lost(lake, deep=False)} == {"its snapshot is gone"}
+
+
+def test_the_last_version_that_the_log_does_not_lead_to_needs_its_snapshot(
+    lake: DamageableDirectory,
+) -> None:
+    first, edge, begin, *_ = sorted(lake.paths("snapshots/"), key=number_of)
+    assert number_of(edge) == number_of(begin) - 1
+    lake.remove(edge)
+    assert [one.facts["keeper"] for one in lost(lake, deep=False)] == ["tag edge"]
+    lake.remove(first)
+    assert len(lost(lake, deep=False)) == 3
 
 
 def test_a_dropped_tag_needs_no_snapshot(lake: DamageableDirectory) -> None:
@@ -152,7 +170,7 @@ def test_a_follower_that_the_log_does_not_reach_back_to_is_found(
 
 def test_other_damage_is_mended_beside_a_lost_version(lake: DamageableDirectory) -> None:
     flip(lake, snapshot_of_tag(lake))
-    (lake.path / "unfinished" / "99999999-0").write_bytes(b"half")
+    lake.cache.write_bytes(b"no database" * 1_000)
     app = open_local(lake.path)
     try:
         findings = app.inspection.fsck().run(deep=True).findings
@@ -160,4 +178,4 @@ def test_other_damage_is_mended_beside_a_lost_version(lake: DamageableDirectory)
     finally:
         app.close()
     assert [one.code for one in plan.left] == ["version-lost"]
-    assert [step.action for step in plan.steps] == ["sweep-leftovers"]
+    assert [step.action for step in plan.steps] == ["rebuild-cache"]

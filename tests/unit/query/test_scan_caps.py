@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.bootstrap import local
+from lakebed.bootstrap.assemble import Stores
 from lakebed.bootstrap.aws import _price_of_reading
 from lakebed.costs.prices import packaged_prices
 from lakebed.errors import InvalidError, QueryTooLargeError
@@ -78,9 +81,15 @@ def test_the_range_that_is_named_helps(table: Table, size: int) -> None:
 
 
 def test_where_requests_cost_money_the_refusal_says_how_much(
-    lake: Lake, table: Table, size: int
+    tmp_path: Path, lake: Lake, table: Table, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake._app.query._price = lambda: 0.25
+    lake.close()
+    monkeypatch.setattr(local, "Stores", partial(Stores, price=lambda: 0.25))
+    with lakebed.connect(tmp_path / "lake") as with_prices:
+        check_told_costs(with_prices["t"], size)
+
+
+def check_told_costs(table: Table, size: int) -> None:
     with pytest.raises(QueryTooLargeError) as raised:
         table.query(scan_bytes_max=size)
     error = raised.value
