@@ -168,6 +168,25 @@ def test_a_follower_that_the_log_does_not_reach_back_to_is_found(
     assert found["follower mirror"] == "the log begins later"
 
 
+def test_a_follower_needs_the_version_behind_its_own(lake: DamageableDirectory) -> None:
+    with Lake(open_local(lake.path)) as opened:
+        table, app = opened["t"]._opened, opened._app
+        with table.head.reading() as state:
+            start, number = start_of(state), state.head().number
+        table.head.commit(table.own(start, BeginFollowing("mirror", number, LONG)))
+        for begin, is_lost in ((number + 1, False), (number + 2, True)):
+            check = CheckKept(
+                table.name,
+                app.heads.snapshots(table.id),
+                oldest=begin,
+                good=[TransactionNumber(begin)],
+                deep=False,
+            )
+            with table.head.reading() as state:
+                lost_keepers = [str(one.facts["keeper"]) for one in check.run(state)]
+            assert ("follower mirror" in lost_keepers) == is_lost
+
+
 def test_other_damage_is_mended_beside_a_lost_version(lake: DamageableDirectory) -> None:
     flip(lake, snapshot_of_tag(lake))
     lake.cache.write_bytes(b"no database" * 1_000)
