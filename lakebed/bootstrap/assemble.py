@@ -48,6 +48,7 @@ from lakebed.query.count_rows import CountRows
 from lakebed.query.follow_changes import FollowChanges
 from lakebed.query.past_versions import PastVersions
 from lakebed.query.run_query import RunQuery
+from lakebed.query.scan_caps import RequestPrice
 from lakebed.sorted_files.parquet_files import MEMORY_BYTES, ParquetFiles
 from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.committer import Committer
@@ -68,6 +69,7 @@ class Stores:
     for_processes: where other processes find the objects; None: only this one does.
     bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
     steps: see `App`.
+    price: see `RunQuery`.
     source_files: see `App`, with a folder for files while they are read.
     close: closes all stores.
     """
@@ -84,6 +86,7 @@ class Stores:
     for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
     steps: InstalledSteps = field(default_factory=StepsBesideUs)
+    price: RequestPrice | None = None
     source_files: Callable[[Path], SourceFiles | None] = lambda _: None
     close: Callable[[], None] = lambda: None
 
@@ -164,7 +167,8 @@ def _app(
     files, spill, heads = kept.files, kept.spill, kept.heads
     queue, commit_queue = stores.queues.open(COMPACTION_QUEUE), stores.queues.open(COMMIT_QUEUE)
     past = PastVersions(logs=stores.logs, snapshots=heads.snapshots)
-    catalog, query = _catalog(stores, kept), RunQuery[pa.RecordBatch](files=files, past=past)
+    catalog = _catalog(stores, kept)
+    query = RunQuery[pa.RecordBatch](files=files, past=past, price=stores.price)
     run_job = RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
     give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
     ingest = partial(IngestRows[pa.RecordBatch], files=files, clock=clock, tracker=tracker)

@@ -187,9 +187,17 @@ def _stores(
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         steps=DeployedSteps(resources.instance, resources.packages or ()),
+        price=_price_of_reading,
         source_files=partial(source_files_of, clients, rng),
         close=clients.close,
     )
+
+
+def _price_of_reading() -> float:
+    """Return the dollars of one request that reads of S3, by the prices that come with Lakebed."""
+    from lakebed.costs.prices import packaged_prices
+
+    return packaged_prices().prices["s3_get"]
 
 
 def _queues(clients: AmazonClients, resources: InstanceResources, rng: random.Random) -> JobQueues:

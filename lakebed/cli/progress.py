@@ -39,6 +39,7 @@ class ProgressLine:
         trace: TracebackType | None,
     ) -> None:
         self.clear()
+        self._on = False  # whoever still counts is not heard any more
 
     def count(self, phase: str, done: int, total: int | None = None) -> None:
         """Say how many rows of how many went through a phase, how fast, and how long it takes."""

@@ -9,6 +9,8 @@ from weakref import WeakKeyDictionary
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lakebed.backends.local.process_folder import ProcessFolder
     from lakebed.bootstrap.app import App
     from lakebed.sql.run_sql import RunSql, SystemTables
@@ -22,10 +24,15 @@ ENTRIES_MAX = 1_000
 """Of a table: jobs in `lakebed.jobs`, entries in `lakebed.log`, the newest."""
 
 
-def sql_of(app: App) -> RunSql:
-    """Return what answers SQL. Raises: InvalidError: DuckDB is not installed."""
+def sql_of(
+    app: App,
+    *,
+    scan_bytes_max: int | None = None,
+    on_progress: Callable[[int], None] = lambda _rows: None,
+) -> RunSql:
+    """Return what answers SQL, within limits. Raises: InvalidError: DuckDB is not installed."""
     try:
-        from lakebed.sql.run_sql import RunSql, SqlTables
+        from lakebed.sql.run_sql import RunSql, SqlLimits, SqlTables
         from lakebed.sql.shut_engine import ShutEngine
     except ModuleNotFoundError as error:
         if error.name != "duckdb":
@@ -38,7 +45,8 @@ def sql_of(app: App) -> RunSql:
         system_tables=_system_tables(app),
     )
     engine = _ENGINES.setdefault(app.spill, ShutEngine(app.spill.path))
-    return RunSql(app.query, tables, engine=engine, monotonic=app.clock.monotonic)
+    limits = SqlLimits(scan_bytes_max, on_progress)
+    return RunSql(app.query, tables, engine=engine, monotonic=app.clock.monotonic, limits=limits)
 
 
 def _system_tables(app: App) -> SystemTables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -86,18 +86,28 @@ class ReadTable(WrittenTable):
         where: Predicate | pc.Expression | str | None = None,
         scan_bytes_max: int | None = None,
         as_of: AsOf | None = None,
+        on_progress: Callable[[int], None] = lambda _rows: None,
     ) -> int:
         """Return how many rows `query` gives with the same arguments. Without any the table's state
         knows it, where rows are kept as they came: no file is read, but for parts of files that a
         split has cut since. Otherwise one column is read. `len(table)` is the same without any.
+
+        on_progress: is called with how many rows were read and counted so far.
         """
         if keys is None and ranges is None and where is None:
             return self._app.count.all_rows(
-                self._opened, scan_bytes_max=scan_bytes_max, as_of=as_of
+                self._opened,
+                scan_bytes_max=scan_bytes_max,
+                as_of=as_of,
+                on_progress=on_progress,
             )
         ask = partial(condition_of, keys=keys, ranges=ranges, where=where)
         return self._app.count.matching(
-            self._opened, ask, scan_bytes_max=scan_bytes_max, as_of=as_of
+            self._opened,
+            ask,
+            scan_bytes_max=scan_bytes_max,
+            as_of=as_of,
+            on_progress=on_progress,
         )
 
     def __len__(self) -> int:

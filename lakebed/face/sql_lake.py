@@ -8,6 +8,8 @@ from lakebed.face.asked_in_sql import sql_of
 from lakebed.face.operated_lake import OperatedLake
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from lakebed.sql.asked_versions import AsOfTables
@@ -19,7 +21,13 @@ class SqlLake(OperatedLake):
     """A lake that is asked in SQL, where DuckDB is installed: the extra `sql`."""
 
     def sql(
-        self, text: str, parameters: Parameters = (), *, as_of: AsOfTables | None = None
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        as_of: AsOfTables | None = None,
+        scan_bytes_max: int | None = None,
+        on_progress: Callable[[int], None] = lambda _rows: None,
     ) -> pa.RecordBatchReader:
         """Return the rows that a SELECT over tables of the lake gives, as a stream: "select city,
         count(*) from trips where id >= 'a' and id < 'c' group by city".
@@ -32,23 +40,32 @@ class SqlLake(OperatedLake):
         as_of: the version of each table that the text names, as in `Table.query`: a log number
             where it names one table, a time, or a tag; or a version by the name of each table,
             `{"trips": 41}`: the newest of those that are left out. None: the newest of all.
+        scan_bytes_max: of files, that each scan of a table may read; less than the table's setting.
+        on_progress: is called with how many rows were read so far, by threads of the engine.
 
         Raises:
             InvalidError: not one SELECT; no such table, column or function; a value that does not
                 fit, which may show while reading; a version that lies ahead, an unknown tag.
                 DuckDB is not installed.
+            QueryTooLargeError: also while reading: a scan reads more than it may.
             TableMissingError: with the nearest known name.
             VersionExpiredError: an older version is not kept any more: the hint names the oldest
                 one. While reading: too slow, a version was collected; ask again.
         """
-        return sql_of(self._app).run(text, parameters, as_of=as_of)
+        sql = sql_of(self._app, scan_bytes_max=scan_bytes_max, on_progress=on_progress)
+        return sql.run(text, parameters, as_of=as_of)
 
     def explain_sql(
-        self, text: str, parameters: Parameters = (), *, as_of: AsOfTables | None = None
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        as_of: AsOfTables | None = None,
+        scan_bytes_max: int | None = None,
     ) -> SqlExplanation:
         """Run a SELECT, throw its rows away, and return the engine's plan with its times, and what
         each scan of a table read. Takes what `sql` takes, and raises what it raises."""
-        sql = sql_of(self._app)
+        sql = sql_of(self._app, scan_bytes_max=scan_bytes_max)
         from lakebed.sql.explain_sql import explain_sql
 
         return explain_sql(sql, text, parameters, as_of=as_of)

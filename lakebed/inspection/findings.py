@@ -120,6 +120,13 @@ KINDS = {
     "snapshot-differs": Kind(
         "damage", "a good snapshot and the log lead to different states", _REPORT
     ),
+    "version-lost": Kind(
+        "damage",
+        "a version that a tag, a pin or a follower keeps cannot be read; other versions are not"
+        " harmed",
+        "restore the version's snapshot from a copy or the bucket's versions; else drop what keeps"
+        " it: `lakebed table untag`, or a new follower",
+    ),
     "snapshot-old": Kind(
         "leftover", "a snapshot that the log no longer needs", _SWEPT, "renew-snapshots"
     ),

@@ -20,6 +20,7 @@ from lakebed.errors import (
     LogTruncatedError,
     UnavailableError,
 )
+from lakebed.inspection.check_kept import keepers
 from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
 from lakebed.inspection.check_state import check_state
 from lakebed.inspection.findings import Finding, finding
@@ -161,10 +162,11 @@ class Fsck:
         log = self._logs.open(entry.id)
         if cache is not None and cache.number == 0:
             return _Table((finding("name-without-log", table=entry.name, id=entry.id),), 0)
-        replay = ReplayLog(entry.name, log, self._heads.snapshots(entry.id)).run(
+        snapshots = self._heads.snapshots(entry.id)
+        replay = ReplayLog(entry.name, log, snapshots, deep=deep).run(
             cache.number if cache and cache.followed else None
         )
-        found += replay.findings
+        found += self._still_kept(entry, replay.findings)
         state = replay.state
         if state is not None and replay.number == 0 and cache is None:
             found.append(finding("name-without-log", table=entry.name, id=entry.id))
@@ -258,6 +260,19 @@ class Fsck:
             if one.code.startswith("object-") and self._is_known(entry, file):
                 continue
             yield one
+
+    def _still_kept(self, entry: TableEntry, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Leave out versions that nothing keeps any more: their snapshots may be dropped."""
+        for one in findings:
+            if one.code != "version-lost" or self._is_kept(entry, one):
+                yield one
+
+    def _is_kept(self, entry: TableEntry, lost: Finding) -> bool:
+        head = self._newest(entry)
+        if head is None:
+            return True
+        with head.holding() as state, state.reading():
+            return lost.facts["keeper"] in {keeper.name for keeper in keepers(state)}
 
     def _is_referenced(self, entry: TableEntry, file: FileName | None) -> bool:
         head = self._newest(entry)

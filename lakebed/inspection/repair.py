@@ -45,6 +45,7 @@ HARMLESS: frozenset[str] = frozenset(
         "snapshot-damaged",
         "snapshot-lost",
         "snapshot-old",
+        "version-lost",
         "cache-damaged",
         "cache-differs",
         "file-missing",

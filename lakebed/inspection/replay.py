@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lakebed.errors import CorruptError, LogTruncatedError
+from lakebed.inspection.check_kept import CheckKept
 from lakebed.inspection.findings import Finding, finding
 from lakebed.model.names import TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
@@ -48,12 +49,18 @@ class _Snapshot(msgspec.Struct, frozen=True):
 
 
 class ReplayLog:
-    """Replays one table's log, from its beginning or from the oldest snapshot that it needs."""
+    """Replays one table's log, from its beginning or from the oldest snapshot that it needs.
 
-    def __init__(self, table: TableName, log: TransactionLog, snapshots: Snapshots) -> None:
+    deep: snapshots that only a tag or a pin needs are read, too.
+    """
+
+    def __init__(
+        self, table: TableName, log: TransactionLog, snapshots: Snapshots, *, deep: bool = False
+    ) -> None:
         self._table = table
         self._log = log
         self._snapshots = snapshots
+        self._deep = deep
         self._found: list[Finding] = []
         self._emptied = 0
 
@@ -82,7 +89,7 @@ class ReplayLog:
         except LogTruncatedError as error:
             self._emptied = error.oldest - 1
             return None
-        self._forgive_kept(state)
+        self._check_kept(state, oldest, good)
         number = state.head().number
         wanted = max([upto or 0, *digests])
         if readable and number < wanted and (upto is None or number < upto):
@@ -92,15 +99,21 @@ class ReplayLog:
         whole = readable and (upto is None or number == upto)
         return Replay(state, number, whole, tuple(self._found))
 
-    def _forgive_kept(self, state: TableState) -> None:
-        """Snapshots of versions with a tag or a pin may be older than the log."""
+    def _check_kept(self, state: TableState, oldest: int, good: Sequence[_Snapshot]) -> None:
+        """Snapshots of versions with a tag or a pin may be older than the log, and must be
+        whole."""
+        numbers = [one.number for one in good]
+        check = CheckKept(
+            self._table, self._snapshots, oldest=oldest, good=numbers, deep=self._deep
+        )
         with state.reading():
-            kept = versions_with_state(state)
+            kept, lost = versions_with_state(state), list(check.run(state))
         self._found = [
             one
             for one in self._found
             if one.code != "snapshot-old" or one.facts["number"] not in kept
         ]
+        self._found += lost
 
     def _add(self, code: str, **facts: str | int) -> None:
         self._found.append(finding(code, table=self._table, **facts))

@@ -19,6 +19,8 @@ from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
+OnProgress = Callable[[int], None]
+"""Is called with how many rows were read and counted so far."""
 
 
 class CountRows(Generic[BatchT]):
@@ -34,6 +36,7 @@ class CountRows(Generic[BatchT]):
         *,
         scan_bytes_max: int | None = None,
         as_of: AsOf | None = None,
+        on_progress: OnProgress = lambda _rows: None,
     ) -> int:
         """Return how many rows a query without a condition gives. as_of: None for now.
 
@@ -55,11 +58,12 @@ class CountRows(Generic[BatchT]):
                 lambda schema: Selection((everything_of(schema),)),
                 scan_bytes_max=scan_bytes_max,
                 as_of=as_of,
+                on_progress=on_progress,
             )
         if as_of is not None:
             rest = self._query.check_kept(table, rest)
         rest = msgspec.structs.replace(rest, scan_bytes_max=cap)
-        return known + self._counted(table, rest)
+        return known + self._counted(table, rest, on_progress)
 
     def matching(
         self,
@@ -68,6 +72,7 @@ class CountRows(Generic[BatchT]):
         *,
         scan_bytes_max: int | None = None,
         as_of: AsOf | None = None,
+        on_progress: OnProgress = lambda _rows: None,
     ) -> int:
         """Return how many rows a condition keeps: it is a query of one column. as_of: None for now.
 
@@ -80,10 +85,14 @@ class CountRows(Generic[BatchT]):
             scan_bytes_max=scan_bytes_max,
             as_of=as_of,
         )
-        return self._counted(table, plan)
+        return self._counted(table, plan, on_progress)
 
-    def _counted(self, table: OpenTable, plan: QueryPlan) -> int:
-        return sum(self._files.rows(batch) for batch in self._query.read(table, plan))
+    def _counted(self, table: OpenTable, plan: QueryPlan, on_progress: OnProgress) -> int:
+        counted = 0
+        for batch in self._query.read(table, plan):
+            counted += self._files.rows(batch)
+            on_progress(counted)
+        return counted
 
 
 def _rest(state: TableState, table: OpenTable) -> QueryPlan:

@@ -182,7 +182,10 @@ class TableFragment:
 
 
 class TableScanner:
-    """Reads one scan. figures: what that costs. Each of its streams reads anew."""
+    """Reads one scan. figures: what that costs. Each of its streams reads anew.
+
+    on_rows: is called with the rows of each batch, perhaps by several threads.
+    """
 
     def __init__(
         self,
@@ -198,6 +201,7 @@ class TableScanner:
         self._figures = figures
         self._rows = 0
         self.filter = filter
+        self.on_rows: Callable[[int], None] = lambda _rows: None
 
     @property
     def row_keys(self) -> tuple[str, ...]:
@@ -230,14 +234,15 @@ class TableScanner:
             file is damaged.
         """
         version, columns = self._dataset.version, self.projected_schema.names
-        batches = version.query.scan(version.table, self._plan, figures=self._figures)
         try:
+            batches = version.query.scan(version.table, self._plan, figures=self._figures)
             while True:
                 with self._figures.timed("total"):
                     batch = next(batches, None)
                 if batch is None:
                     return
                 self._rows += batch.num_rows
+                self.on_rows(batch.num_rows)
                 yield batch if columns else batch.select([])
         except LakebedError as error:
             self._dataset.keep(error)

@@ -13,6 +13,7 @@ from lakebed.ports.sorted_files import Selection
 from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of
 from lakebed.query.conditions import everything_of
 from lakebed.query.run_query import QueryPlan, RunQuery, plan_of
+from lakebed.query.scan_caps import scan_cap
 from lakebed.statestore.open_table import OpenTable
 
 BatchT = TypeVar("BatchT")
@@ -47,6 +48,10 @@ class OneVersion(Generic[BatchT]):
             at = None if self._as_of is None else state.head().at
             self._processing = self.table.processing(state, "query", at=at)
             self._leaves = leaves_of(state, AskedKeys(self.schema, (everything_of(self.schema),)))
+
+    def cap(self, asked: object) -> None:
+        """Let queries read less than the table allows. Raises: InvalidError, as `scan_cap`."""
+        self.scan_bytes_max = scan_cap(self.scan_bytes_max, asked)
 
     @property
     def leaves(self) -> Sequence[LeafFiles]:

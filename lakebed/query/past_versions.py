@@ -134,7 +134,7 @@ class PastVersions:
                 with table.head.reading() as newest:
                     if not is_kept(newest, number):
                         raise expired(newest, number) from None
-        hint = f"try again; if it stays so, run `lakebed fsck {table.name}`"
+        hint = f"try again; if it stays so, run `lakebed fsck --deep {table.name}`"
         raise UnavailableError("the state of a version is not found", number=number, hint=hint)
 
 

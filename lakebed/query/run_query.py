@@ -28,7 +28,7 @@ from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of, parts_of
 from lakebed.query.conditions import everything_of
 from lakebed.query.explanation import QueryExplanation
 from lakebed.query.past_versions import PastVersions
-from lakebed.query.scan_caps import check_scan, scan_cap
+from lakebed.query.scan_caps import RequestPrice, check_scan, scan_cap
 from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import is_kept
@@ -58,11 +58,19 @@ class QueryPlan(msgspec.Struct, frozen=True):
 
 class RunQuery(Generic[BatchT]):
     """Reads a table. Right during compaction, split and collection: a version never changes.
-    past: gives older versions; None: only the newest can be read."""
+    past: gives older versions; None: only the newest can be read. price: of a request, for who is
+    told what a query would cost; None: there is none."""
 
-    def __init__(self, *, files: SortedFiles[BatchT], past: PastVersions | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        files: SortedFiles[BatchT],
+        past: PastVersions | None = None,
+        price: RequestPrice | None = None,
+    ) -> None:
         self._files = files
         self._past = past
+        self._price = price
 
     def run(
         self,
@@ -251,6 +259,7 @@ class RunQuery(Generic[BatchT]):
                 plan.leaves,
                 plan.condition,
                 bytes_max=plan.scan_bytes_max,
+                price=self._price,
             )
         return figures or ReadFigures(bytes_max=plan.scan_bytes_max)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -33,8 +34,34 @@ class SqlTables(msgspec.Struct, frozen=True):
     system_tables: SystemTables
 
 
+class SqlLimits(msgspec.Struct, frozen=True):
+    """What one statement may read, and who is told how far it is.
+
+    scan_bytes_max: of files, in each scan of a table; less than the table allows; None: as much.
+    on_progress: is called with how many rows all scans have read so far.
+    """
+
+    scan_bytes_max: int | None = None
+    on_progress: Callable[[int], None] = lambda _rows: None
+
+
+class _RowsRead:
+    """Sums the rows of scans, which the engine reads in threads of its own."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._rows = 0
+
+    def add(self, rows: int) -> None:
+        """Add the rows of a batch, and tell the sum."""
+        with self._lock:
+            self._rows += rows
+            self._tell(self._rows)
+
+
 class RunSql:
-    """Answers questions in SQL. monotonic: seconds."""
+    """Answers questions in SQL. monotonic: seconds. limits: of each statement."""
 
     def __init__(
         self,
@@ -43,7 +70,9 @@ class RunSql:
         *,
         engine: ShutEngine,
         monotonic: Callable[[], float],
+        limits: SqlLimits = SqlLimits(),  # noqa: B008 - frozen
     ) -> None:
+        self._limits = limits
         self._query = query
         self._tables = tables
         self._engine = engine
@@ -88,6 +117,7 @@ class RunSql:
         on_scan: called with the name of a table, and what reads it, each time one is read.
         """
         work = SqlWork(self._engine.connection())
+        rows_read = _RowsRead(self._limits.on_progress)
         try:
             statement = parsed(work.connection, text)
             versions = asked_versions(as_of, statement)
@@ -97,7 +127,8 @@ class RunSql:
             for name in sorted(statement.tables):
                 table = this if this is not None and name == "this" else self._table(name)
                 version = OneVersion(self._query, table, as_of=versions.get(name))
-                work.give(name, self._dataset(name, version, on_scan))
+                version.cap(self._limits.scan_bytes_max)
+                work.give(name, self._dataset(name, version, on_scan, rows_read))
         except BaseException:
             work.close()
             raise
@@ -117,12 +148,13 @@ class RunSql:
         name: str,
         version: OneVersion[pa.RecordBatch],
         on_scan: Callable[[str, TableScanner], None],
+        rows_read: _RowsRead,
     ) -> TableDataset:
-        return TableDataset(
-            version,
-            monotonic=self._monotonic,
-            on_scan=lambda scanner: on_scan(name, scanner),
-        )
+        def begun(scanner: TableScanner) -> None:
+            scanner.on_rows = rows_read.add
+            on_scan(name, scanner)
+
+        return TableDataset(version, monotonic=self._monotonic, on_scan=begun)
 
     def _with_system_tables(self, names: frozenset[str]) -> SqlWork:
         """Return work in an engine of its own: schemas are shared by all that one engine does."""

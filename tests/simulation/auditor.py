@@ -122,10 +122,10 @@ class Auditor:
     def rows_at(self, number: TransactionNumber) -> Counter[Row]:
         """Return the rows of a version: of all requests that had landed since the last clear, but
         for those that were deleted since they did."""
-        rows = self._given_at(number)
+        rows = self.given_at(number)
         return rows if self._processed is None else self._processed(rows)
 
-    def _given_at(self, number: TransactionNumber) -> Counter[Row]:
+    def given_at(self, number: TransactionNumber) -> Counter[Row]:
         """Return the rows of a version as they were given, whatever becomes of equal keys."""
         since = max((n for n in self.cleared_at if n <= number), default=0)
         rows: Counter[Row] = Counter()
@@ -252,7 +252,7 @@ class Auditor:
         if gone and self._processed is not None:
             width = len(self.state.schema().key_fields)
             keys = {row[:width] for row in gone}
-            given = self._given_at(self._claimed_at[change.job])
+            given = self.given_at(self._claimed_at[change.job])
             gone = Counter({row: n for row, n in given.items() if row[:width] in keys})
         if gone:
             self._rows.append((moment.number, lambda rows: rows - gone))

@@ -26,6 +26,8 @@ from lakebed.errors import (
     TableMissingError,
 )
 from lakebed.model.names import MICROS_PER_SECOND, CommitId, JobId, TableId
+from lakebed.model.processing import Processing
+from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectFacts
 from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.open_table import OpenTable
@@ -86,14 +88,7 @@ class World:
         self.weather = Weather(self.rng, pause=self.scheduler.pause, advance=self.clock.advance)
         lying = theme in IDLE_CHANCES or (not theme and seed % LYING_EVERY == LYING_EVERY - 1)
         self.ages = lying and (theme is not None or seed % 2 == 0)
-        self.schema = AGING_SCHEMA if self.ages else self.rng.choice(SCHEMAS)
-        self.processing = (
-            AGING
-            if self.ages
-            else processing_of(seed, self.schema)
-            if theme in (None, "values")
-            else None
-        )
+        self.schema, self.processing = self.some_rows(theme)
         self.row_maker = RowMaker(self.schema, self.rng, self.clock.now)
         self.auditors: dict[TableId, Auditor] = {}
         self.truth = Truth(self.auditors)
@@ -122,6 +117,13 @@ class World:
             )
         self.machines += [self.new_machine() for _ in range(self.rng.choice(MACHINES))]
         self.lies.liar = self.machines[0].clock if lying else None
+
+    def some_rows(self, theme: str | None) -> tuple[Schema, Processing | None]:
+        """Return which rows the tables have, and what they do with them."""
+        if self.ages:
+            return AGING_SCHEMA, AGING
+        schema = self.rng.choice(SCHEMAS)
+        return schema, processing_of(self.seed, schema) if theme in (None, "values") else None
 
     def _made_of(self, parts: Parts, scratch: Path, *, own_time: bool) -> Shared:
         return Shared(

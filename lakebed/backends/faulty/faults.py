@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 
 from lakebed.errors import LakebedError
+from lakebed.model.names import TransactionNumber
 
 RECENT_MAX = 50
 """How many puts and deletes a listing may not know of yet."""
@@ -162,6 +163,10 @@ class Faults:
         if self._checksums.setdefault(path, checksum) != checksum:
             self.reused_paths.add(path)
         self.recent_puts.append(path)
+
+    def before_append(self, number: TransactionNumber, body: bytes) -> None:
+        """An entry is about to be sent to a log: a world may choose what happens then by what is in
+        it."""
 
     def table(self) -> str:
         """Return how often each fault happened, one a line, those that never did too."""

@@ -33,6 +33,7 @@ class FaultyTransactionLog:
     ) -> None:
         """Write an entry, perhaps; another may run first."""
         self._crashes.check_alive()
+        self._faults.before_append(number, body)
         self._faults.pass_door(Fault.ANOTHER_BEFORE_APPEND)
         with self._crashes.effect("log append"):
             self._append(number, body, after)

@@ -70,6 +70,17 @@ def chosen_version(command: Callable[..., None]) -> Callable[..., None]:
     return option(command)
 
 
+def capped(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option that says how much it may read."""
+    option = click.option(
+        "--scan-bytes-max",
+        type=int,
+        metavar="BYTES",
+        help="Read at most so many bytes of files.  [default: the table's setting]",
+    )
+    return option(command)
+
+
 def asked_of(schema: Schema, given: ChosenRows) -> dict[str, Any]:
     """Return which rows, as `Table.query` takes them. Raises: InvalidError."""
     return {

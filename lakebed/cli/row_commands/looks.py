@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, aligned, arguments_as, pass_session
-from lakebed.cli.row_commands.asked_rows import asked_of, chosen_rows
-from lakebed.cli.row_commands.rows import write_out
+from lakebed.cli.row_commands.asked_rows import asked_of, capped, chosen_rows
+from lakebed.cli.row_commands.rows import give_count, write_out
 from lakebed.model.keys import KeyValue, key_value_text
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...]
     ranges: tuple[str, ...]
     where: str | None
+    scan_bytes_max: int | None
 
 
 @click.command(
@@ -40,6 +41,7 @@ class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.argument("table")
 @chosen_rows
+@capped
 @pass_session
 @arguments_as(CountArguments)
 def count(session: Session, given: CountArguments) -> None:
@@ -49,8 +51,8 @@ def count(session: Session, given: CountArguments) -> None:
     """
     with session.open() as lake:
         opened = lake.table(given.table)
-        found = opened.count(**asked_of(opened.schema, given))
-    session.give({"rows": found}, f"{found}")
+        asked = asked_of(opened.schema, given)
+        give_count(session, opened, asked | {"scan_bytes_max": given.scan_bytes_max})
 
 
 @click.command(

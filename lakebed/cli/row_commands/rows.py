@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -13,6 +13,7 @@ from lakebed.cli.program import Command, Session, arguments_as, counted, pass_se
 from lakebed.cli.progress import ProgressLine
 from lakebed.cli.row_commands.asked_rows import (
     asked_of,
+    capped,
     chosen_columns,
     chosen_rows,
     chosen_version,
@@ -23,11 +24,12 @@ from lakebed.errors import InvalidError
 from lakebed.model.addresses import scheme_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
     from lakebed.cli.row_commands.row_formats import Format
+    from lakebed.table import Table
     from lakebed.tasks.user_jobs import Ingested
 
 ROWS_SHOWN = 40
@@ -198,12 +200,7 @@ def show_ingested(session: Session, table: str, done: Ingested) -> None:
 @chosen_rows
 @chosen_columns
 @click.option("--limit", type=int, metavar="N", help="At most so many rows.")
-@click.option(
-    "--scan-bytes-max",
-    type=int,
-    metavar="BYTES",
-    help="Read at most so many bytes of files.  [default: the table's setting]",
-)
+@capped
 @click.option(
     "--format",
     type=click.Choice(["table", "jsonl", "csv", "parquet"]),
@@ -236,8 +233,7 @@ def query(session: Session, given: QueryArguments) -> None:
             "as_of": given.as_of,
         }
         if given.count:
-            found = opened.count(**asked)
-            session.give({"rows": found}, f"{found}")
+            give_count(session, opened, asked)
             return
         asked["columns"] = columns_of(given.columns)
         if given.explain:
@@ -249,6 +245,13 @@ def query(session: Session, given: QueryArguments) -> None:
             write_to_file(session, rows, chosen, given.output)
         else:
             write_out(rows, chosen, peek=peek, silent=session.as_json)
+
+
+def give_count(session: Session, table: Table, asked: Mapping[str, Any]) -> None:
+    """Count rows, and say how many there are."""
+    with ProgressLine(silent=session.as_json) as line:
+        found = table.count(**asked, on_progress=lambda rows: line.count("counted", rows))
+    session.give({"rows": found}, f"{found}")
 
 
 def write_to_file(

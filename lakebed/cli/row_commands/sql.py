@@ -9,6 +9,8 @@ import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, pass_session
+from lakebed.cli.progress import ProgressLine
+from lakebed.cli.row_commands.asked_rows import capped
 from lakebed.cli.row_commands.rows import output_format, write_out, write_to_file
 from lakebed.errors import InvalidError
 
@@ -27,6 +29,7 @@ class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
     output: Path | None
     explain: bool
     as_of: tuple[str, ...]
+    scan_bytes_max: int | None
 
 
 @click.command(
@@ -68,6 +71,7 @@ class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
     metavar="[TABLE=]VERSION",
     help="An older version, of all tables or of one: a log number, a time, or a tag.",
 )
+@capped
 @pass_session
 @arguments_as(SqlArguments)
 def sql(session: Session, given: SqlArguments) -> None:
@@ -79,10 +83,18 @@ def sql(session: Session, given: SqlArguments) -> None:
     as_of = _as_of(given.as_of)
     with session.open() as lake:
         if given.explain:
-            explanation = lake.explain_sql(given.text, parameters, as_of=as_of)
+            cap = given.scan_bytes_max
+            explanation = lake.explain_sql(given.text, parameters, as_of=as_of, scan_bytes_max=cap)
             session.give(msgspec.to_builtins(explanation), str(explanation))
             return
-        rows = lake.sql(given.text, parameters, as_of=as_of)
+        with ProgressLine(silent=session.as_json) as line:
+            rows = lake.sql(
+                given.text,
+                parameters,
+                as_of=as_of,
+                scan_bytes_max=given.scan_bytes_max,
+                on_progress=lambda read: line.count("read", read),
+            )
         if given.output is not None:
             write_to_file(session, rows, chosen, given.output)
         else:

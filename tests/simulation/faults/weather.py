@@ -9,7 +9,9 @@ from enum import StrEnum
 
 from lakebed.backends.faulty import Fault, Faults
 from lakebed.backends.faulty.faults import HARSH, MILD
+from lakebed.model.names import TransactionNumber
 from lakebed.model.paths import snapshot_of
+from lakebed.statestore.log_entries.codec import decode_entry
 
 
 class Mishap(StrEnum):
@@ -56,6 +58,7 @@ class Weather(Faults):
     """The ill luck of one world.
 
     pause: lets other tasks go on for so many seconds at least. advance: lets time pass for all.
+    stalls_before: changes before whose append a task stalls, with a chance of their own.
     stalled: how many tasks hang just now.
     """
 
@@ -72,6 +75,8 @@ class Weather(Faults):
         self.spoil_chance = rng.choice((0.0, 0.0, 0.1, 0.4))
         self.cache_chance = rng.choice((0.0, 0.0, 0.03))
         self.others_chance = rng.choice((0.15, 0.4))
+        self.stalls_before: tuple[type, ...] = ()
+        self.stalls_before_chance = 0.0
         self.stalled = 0
         self._was_put = False
         self._pause = pause
@@ -107,6 +112,16 @@ class Weather(Faults):
         super().note_put(path, checksum)
         self._was_put = True
 
+    def before_append(self, number: TransactionNumber, body: bytes) -> None:
+        """Let a task stall between its look at the state and what it commits of that."""
+        if not self.stalls_before:
+            return
+        transactions = decode_entry(body, number).transactions
+        changes = (change for one in transactions for change in one.changes)
+        is_one = any(isinstance(change, self.stalls_before) for change in changes)
+        if is_one and self.rng.random() < self.stalls_before_chance:
+            self._stall()
+
     def _stall(self) -> None:
         mishap = self.rng.choice(list(STALLS))
         self.happened[mishap] += 1
@@ -124,7 +139,7 @@ class Weather(Faults):
 
     def clear_up(self) -> None:
         """From now on nothing goes wrong; what is under way arrives, or never does."""
-        self.rates = {}
+        self.rates, self.stalls_before = {}, ()
         if self.rng.random() < 0.5:
             self.settle()
         else:

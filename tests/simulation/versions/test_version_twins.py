@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.versions.version_twins import VERSION_TWINS
-from tests.simulation.versions.versioned_world import VersionedWorld
+from tests.simulation.versions.version_twins import VERSION_TWINS, VersionTwin
 from tests.simulation.violation import outcome_of
 
 SEEDS_MAX = 300
 
 
-def caught(seed: int, scratch: Path) -> str | None:
+def caught(twin: VersionTwin, seed: int, scratch: Path) -> str | None:
     """Return the checker that a world with the twin fails, or None."""
-    return outcome_of(VersionedWorld(seed, scratch, is_harsh=True))
+    return outcome_of(twin.world(seed, scratch, is_harsh=True))
 
 
 @pytest.mark.timeout(600)
@@ -27,7 +26,7 @@ def test_the_world_notices_the_twin_of_versions(
     twin.patch(monkeypatch)
     others = set()
     for seed in range(SEEDS_MAX):
-        checker = caught(seed, tmp_path)
+        checker = caught(twin, seed, tmp_path)
         if checker in twin.checkers:
             return
         others.add(checker)

@@ -12,7 +12,7 @@ from lakebed.errors import (
     UnavailableError,
     VersionExpiredError,
 )
-from lakebed.model.names import CommitId, TransactionNumber
+from lakebed.model.names import CommitId, TransactionNumber, base_of
 from lakebed.query.follow_changes import CommittedChange, Following
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles, ReplaceFiles
@@ -48,13 +48,27 @@ def some_number(world: World, table: OpenTable) -> TransactionNumber:
 def tag(world: VersionedWorld, machine: Machine) -> None:
     """Give a version a name, the newest or an older one."""
     table = world.some_table(machine)
-    number = None if world.rng.random() < 0.2 else some_number(world, table)
+    tag_number(world, table, None if world.rng.random() < 0.2 else some_number(world, table))
+
+
+def tag_number(world: VersionedWorld, table: OpenTable, number: TransactionNumber | None) -> None:
     with world.expected_errors(VersionExpiredError, InvalidError):
         try:
             put_tag(table, world.fresh_name(), number)
         except VersionExpiredError as error:
             check_refusal(world, table, number, error)
             raise
+
+
+def tag_what_goes(world: VersionedWorld, machine: Machine) -> None:
+    """Give a name to a version that still may have one, and that needs a file which is garbage."""
+    table = world.some_table(machine)
+    with table.head.reading() as state:
+        horizon = horizon_of(state) or 0
+        found = [range(max(horizon, base_of(one.file) + 1), one.number) for one in state.garbage()]
+    numbers = [numbers for numbers in found if numbers]
+    if numbers:
+        tag_number(world, table, TransactionNumber(world.rng.choice(world.rng.choice(numbers))))
 
 
 def check_refusal(
@@ -72,6 +86,12 @@ def check_refusal(
     is_whole = number is None or (horizon is not None and number >= horizon)
     if is_whole or (not is_follower and is_kept(state, TransactionNumber(number or 0))):
         raise Violation(READERS, f"version {number} is whole and refused: {error}") from error
+
+
+def merge(world: World, machine: Machine) -> None:
+    """Merge all that can be merged: what was read becomes garbage."""
+    machine.create_jobs.run(world.some_table(machine), everything=True)
+    machine.worker.run(jobs_max=5)
 
 
 def untag(world: World, machine: Machine) -> None:
@@ -264,8 +284,8 @@ VERSION_ACTORS: dict[Actor, int] = {
 
 WHILE_OTHERS_STALL: tuple[Actor, ...] = (
     tag,
-    tag,
-    tag,
+    tag_what_goes,
+    tag_what_goes,
     read_pinned_late,
     follow,
     actors.collect,

@@ -10,6 +10,7 @@ from lakebed.model.names import TransactionNumber, base_of, entry_checksum
 from lakebed.query.follow_changes import Following
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.transactions import finish_entry
+from lakebed.statestore.log_entries.version_changes import RaiseHorizon
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.past_states import past_state
 from lakebed.statestore.snapshots import Snapshots
@@ -50,8 +51,11 @@ class VersionedWorld(World):
         self._names = 0
         # a tag's snapshot is one proven object, as a file is: what damages it later loses it
         self.weather.happened[Mishap.SNAPSHOT_DAMAGED] = 1
+        self.weather.stalls_before = (RaiseHorizon,)
+        self.weather.stalls_before_chance = self.rng.choice((0.0, 0.2, 0.6))
         if is_harsh:
             self.weather.stall_chance = 0.04
+            self.weather.stalls_before_chance = 0.6
 
     def fresh_name(self) -> str:
         """Return the name of a tag or a pin that nothing had before."""

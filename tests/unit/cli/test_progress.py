@@ -83,6 +83,36 @@ def test_who_is_silent_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.getvalue() == ""
 
 
+def test_who_counts_on_after_the_end_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal(is_terminal=True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    with ProgressLine() as line:
+        line.count("read", 1)
+    line.count("read", 2)
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["sql", "select n, count(*) from t group by 1"], "read 300 rows"),
+        (["count", "t", "--where", "n >= 0"], "counted 300 rows"),
+        (["query", "t", "--count", "--where", "n >= 0"], "counted 300 rows"),
+    ],
+)
+def test_a_question_tells_how_much_it_has_read(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, command: list[str], says: str
+) -> None:
+    with lakebed.connect(shell.lake) as lake:
+        lake.create_table("t", SCHEMA).ingest(rows([f"{n:04d}" for n in range(300)]))
+    told: list[str] = []
+    monkeypatch.setattr(
+        ProgressLine, "show", lambda line, text: told.append(text) if line._on else None
+    )
+    shell.ok(*command)
+    assert any(says in one for one in told)
+
+
 def test_an_ingest_tells_what_it_has_read_and_then_what_it_has_written(shell: Shell) -> None:
     read, written = list[int](), list[tuple[int, int]]()
     with lakebed.connect(shell.lake) as lake:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from lakebed.bootstrap import local
+from lakebed.bootstrap.assemble import Stores
+from lakebed.bootstrap.aws import _price_of_reading
+from lakebed.costs.prices import packaged_prices
 from lakebed.errors import InvalidError, QueryTooLargeError
 from lakebed.lake import Lake
 from lakebed.ports.sorted_files import ReadFigures
@@ -61,7 +66,9 @@ def test_what_would_read_more_is_refused_before_it_reads(
     assert (error.code(), error.facts["table"]) == ("query-too-large", "t")
     assert isinstance(error.facts["bytes"], int)
     assert error.facts["bytes"] > 3 * size
-    assert "where id < 'c''' it may" in str(error.hint)
+    assert "of about 1/2 of them (where id < 'c''' it may)" in str(error.hint)
+    assert error.facts["files"] == 4
+    assert "dollars" not in error.facts
 
 
 def test_the_range_that_is_named_helps(table: Table, size: int) -> None:
@@ -69,8 +76,62 @@ def test_the_range_that_is_named_helps(table: Table, size: int) -> None:
     found = table.query(where="id < 'c'''", scan_bytes_max=cap).read_all()
     assert found.num_rows == 4_000
     assert table.query(scan_bytes_max=5 * size).read_all().num_rows == 8_000
-    with pytest.raises(QueryTooLargeError, match=r"row keys, for some"):
+    with pytest.raises(QueryTooLargeError, match=r"of about 1/\d of them, for some"):
         table.query(scan_bytes_max=size // 2)
+
+
+def test_where_requests_cost_money_the_refusal_says_how_much(
+    tmp_path: Path, lake: Lake, table: Table, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.close()
+    monkeypatch.setattr(local, "Stores", partial(Stores, price=lambda: 0.25))
+    with lakebed.connect(tmp_path / "lake") as with_prices:
+        check_told_costs(with_prices["t"], size)
+
+
+def check_told_costs(table: Table, size: int) -> None:
+    with pytest.raises(QueryTooLargeError) as raised:
+        table.query(scan_bytes_max=size)
+    error = raised.value
+    assert (error.facts["requests"], error.facts["dollars"]) == (8, "2")
+    assert "of about 1/5 of them" in str(error.hint)
+    with pytest.raises(QueryTooLargeError) as raised:
+        table.query(ranges={"id": ("b", None)}, scan_bytes_max=size)
+    assert (raised.value.facts["files"], raised.value.facts["requests"]) == (3, 6)
+
+
+def test_an_instance_has_the_price_of_a_request_to_s3() -> None:
+    assert _price_of_reading() == packaged_prices().prices["s3_get"]
+
+
+@pytest.mark.parametrize("of_table", [False, True])
+def test_sql_has_the_same_cap(lake: Lake, table: Table, size: int, of_table: bool) -> None:
+    ask: list[Callable[..., Any]] = [
+        lambda cap: lake.sql("select * from t", scan_bytes_max=cap).read_all(),
+        lambda cap: table.sql("select * from this", scan_bytes_max=cap).read_all(),
+        lambda cap: lake.explain_sql("select * from t", scan_bytes_max=cap),
+        lambda cap: table.explain_sql("select * from this", scan_bytes_max=cap),
+    ]
+    if of_table:
+        table.change_settings(scan_bytes_max=size)
+    for one in ask:
+        with pytest.raises(QueryTooLargeError, match="would read"):
+            one(9 * size if of_table else size)
+        with pytest.raises(InvalidError, match="not a cap"):
+            one(-1)
+    narrow = lake.sql("select count(*) from t where id < 'b'", scan_bytes_max=2 * size)
+    assert narrow.read_all()[0][0].as_py() == 2_000
+
+
+def test_who_counts_and_who_asks_in_sql_is_told_how_far_it_is(lake: Lake, table: Table) -> None:
+    told: list[int] = []
+    assert table.count(where="n >= 1000", on_progress=told.append) == 7_000
+    assert told == sorted(told)
+    assert told[-1] == 7_000
+    read: list[int] = []
+    lake.sql("select note, count(*) from t group by 1", on_progress=read.append).read_all()
+    assert read == sorted(read)
+    assert read[-1] == 8_000
 
 
 def test_a_key_a_limit_and_a_column_are_stopped_only_when_they_read_too_much(
