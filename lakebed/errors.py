@@ -307,12 +307,36 @@ class FormatGateError(NewerFormatError):
     """The lake does not allow a form yet that this needs: older releases may still work on it.
 
     What is done: nothing was changed. What you can do: upgrade every process of the lake, then
-    `lakebed formats --raise`; older releases cannot open what is written from then on.
+    `lakebed upgrade finish`; older releases cannot open what is written from then on.
     """
 
     def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
-        wanted = "upgrade every process of this lake, then run `lakebed formats --raise`"
+        wanted = "upgrade every process of this lake, then run `lakebed upgrade finish`"
         super().__init__(message, hint=hint or wanted, **facts)
+
+
+class OlderProcessError(UnavailableError):
+    """An upgrade cannot be finished yet: a process of an older release may live, or an older
+    release is deployed.
+
+    What is done: nothing was changed. What you can do: deploy this release, wait until older
+    processes have ended (`lakebed upgrade status` names them) or end them, then finish.
+    """
+
+
+class ReleaseSkippedError(InvalidError):
+    """A process that lives, or the deployment of the instance, is more than one release older:
+    such two may not work together.
+
+    What is done: nothing was changed. What you can do: upgrade to the release that the hint names,
+    finish that upgrade, then come back to this release.
+    """
+
+    def __init__(self, release: str, *, program: str, first: str, this: str) -> None:
+        hint = f"upgrade to {first} and finish that first, or end what is of {release}"
+        super().__init__(
+            "a release would be skipped", found=release, at=program, this=this, hint=hint
+        )
 
 
 class TagExistsError(InvalidError):

@@ -15,6 +15,7 @@ from lakebed.config.instance import (
     parameter_name,
 )
 from lakebed.config.quotas import QUOTAS, quotas_needed
+from lakebed.model.releases import THIS
 from stacks.constructs.job_queue import FifoJobQueue
 
 
@@ -47,6 +48,7 @@ class AddressStack(Stack):
             tracker_table=tracker.table_name,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
             quotas=quotas_needed(deployment.settings),
+            release=THIS.name,
         )
         ssm.StringParameter(
             self,

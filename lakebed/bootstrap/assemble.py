@@ -25,6 +25,7 @@ from lakebed.bootstrap.machine import merge_processes, open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
+from lakebed.bootstrap.releases import report_by_lock, report_meanwhile
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.deletes.delete_rows import DeleteRows
@@ -38,6 +39,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.processes import Processes
 from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
@@ -55,6 +57,9 @@ from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 from lakebed.tasks.failed_work import FailedTables
 
+FIRST_REPORT_SECONDS = 60.0
+"""A program that ends before is not worth a report: most commands are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
@@ -65,6 +70,9 @@ class Stores:
     for_processes: where other processes find the objects; None: only this one does.
     bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
     source_files: see `App`, with a folder for files while they are read.
+    processes: where processes of all machines report; None: those of this machine hold locks.
+    first_report_seconds: until this process reports there.
+    deployed: the release that the instance was deployed of; None: it is none.
     close: closes all stores.
     """
 
@@ -80,6 +88,9 @@ class Stores:
     for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
     source_files: Callable[[Path], SourceFiles | None] = lambda _: None
+    processes: Processes | None = None
+    first_report_seconds: float = FIRST_REPORT_SECONDS
+    deployed: str | None = None
     close: Callable[[], None] = lambda: None
 
 
@@ -87,6 +98,7 @@ class _Kept(NamedTuple):
     """What this process keeps of a lake, and closes in the end."""
 
     spill: ProcessFolder
+    processes: Processes
     formats: FormatGate
     heads: WarmHeads
     open_heads: Callable[[int | None], WarmHeads]
@@ -115,6 +127,16 @@ def assemble(
 def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memory: Memory) -> _Kept:
     folder = ProcessFolder(spill)
     opened.callback(folder.close)
+    processes: Processes = report_by_lock(spill, folder, stores.clock)
+    if stores.processes is not None:
+        processes = stores.processes
+        report_meanwhile(
+            processes,
+            opened,
+            clock=stores.clock,
+            rng=stores.rng,
+            first_seconds=stores.first_report_seconds,
+        )
     formats = FormatGate(stores.registry, stores.clock)
 
     def open_heads(bytes_max: int | None) -> WarmHeads:
@@ -144,7 +166,7 @@ def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memor
         merge_bytes=memory.merge_bytes,
         helpers=helpers,
     )
-    return _Kept(folder, formats, heads, open_heads, files)
+    return _Kept(folder, processes, formats, heads, open_heads, files)
 
 
 def _app(
@@ -243,6 +265,8 @@ def _inspection(
             queues=stores.queues,
             tracker=stores.tracker,
             bring_back=stores.bring_back,
+            processes=kept.processes,
+            deployed=stores.deployed,
             spill=kept.spill,
             leftovers=leftovers,
             formats=kept.formats,

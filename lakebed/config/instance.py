@@ -333,6 +333,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
         letters are what the queue's own redrive policy names.
     quotas: what the instance may use at one time of each quota of its account, by its code; empty
         if an earlier release deployed it.
+    release: that deployed it; "": one that does not say.
     format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
         is there, says of which format a reader must be.
     """
@@ -346,6 +347,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     tracker_table: str
     queues: dict[str, str] = {}
     quotas: dict[str, int] = {}
+    release: str = ""
 
 
 def parameter_name(instance: InstanceId) -> str:

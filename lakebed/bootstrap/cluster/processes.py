@@ -21,6 +21,7 @@ from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.object_places import ObjectsLocation, location_of, objects_for_process
+from lakebed.bootstrap.releases import report_by_lock
 from lakebed.bulk_import.do_task import DoTask
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.ports.object_store import ObjectStore
@@ -79,6 +80,7 @@ def doing(location: bytes) -> Iterator[DoTask]:
     where = msgspec.json.decode(location, type=ClusterLocation)
     stores = _opened_stores(where)
     with closing(ProcessFolder(stores.root)) as folder:
+        report_by_lock(stores.root, folder, SystemClock())
         in_s3 = stores.sources(folder.path)
         yield DoTask(
             objects=stores.objects,

@@ -146,17 +146,18 @@ def test_it_goes_on_with_us_and_is_sound(release: Path, app: App) -> None:
 def test_it_keeps_to_its_forms_until_they_are_raised(release: Path, app: App) -> None:
     lake = Lake(app)
     before = app.registry.formats()
-    assert lake.formats() == (before or OLDEST, NEWEST)
+    status = lake.upgrade_status()
+    assert (status.allowed, status.newest) == (before or OLDEST, NEWEST)
     lake.create_table("more", lake.table("trips").schema)
     assert app.registry.formats() == before, "a further table makes it no new lake"
-    assert lake.raise_formats() == NEWEST == app.registry.formats()
+    assert lake.finish_upgrade().allowed == NEWEST == app.registry.formats()
     assert rows(lake, "trips") == expected(release)["trips"]
 
 
 def test_a_new_lake_allows_all_that_we_write(tmp_path: Path) -> None:
     with connect(tmp_path / "new") as lake:
         lake.create_table("trips", schema_from_json(SCHEMA))
-        assert lake.formats() == (NEWEST, NEWEST)
+        assert lake.upgrade_status().is_finished()
         assert lake._app.registry.formats() == NEWEST
 
 
