@@ -105,6 +105,7 @@ class BulkImportStack(Stack):
             permissions.write_large_objects(deployment, "tables/*/files/*", "tables/*/runs/*"),
             permissions.delete_objects(deployment, "tables/*/runs/*"),
             permissions.write_job_reports(stores.tracker),
+            permissions.report_processes(deployment),
             *permissions.import_requests(deployment),
             *permissions.read_sources(deployment),
             *permissions.read_assets(self._archive, self._program),

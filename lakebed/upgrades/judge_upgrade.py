@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from lakebed.errors import NewerFormatError, OlderProcessError, ReleaseSkippedError
@@ -166,8 +168,6 @@ def _hint(status: UpgradeStatus, older: list[ProcessReport]) -> str:
 
 
 def _utc(seconds: int) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

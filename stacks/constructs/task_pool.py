@@ -93,7 +93,11 @@ class TaskPool(Construct):
         self._kind = kind
         image = self._image()
         log = log_group(self, "Log", name=f"/ecs/{deployment.name(kind)}", deployment=deployment)
-        self.role = self._role("Role", trust.task_service(self), [*use_key(deployment), *may])
+        self.role = self._role(
+            "Role",
+            trust.task_service(self),
+            [*use_key(deployment), *may, permissions.report_processes(deployment)],
+        )
         self._execution_role = self._role(
             "ExecutionRole",
             trust.task_start_service(self),

@@ -269,8 +269,12 @@ def processes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proces
             same = MemoryProcesses()
             yield lambda: same
         elif request.param == "local":
-            new = lambda: stack.enter_context(closing(ProcessFolder(tmp_path)))  # noqa: E731
-            yield lambda: LockedProcesses(tmp_path, new())
+
+            def another() -> Processes:
+                folder = stack.enter_context(closing(ProcessFolder(tmp_path)))
+                return LockedProcesses(tmp_path, folder)
+
+            yield another
         else:
             server: S3Server = request.getfixturevalue(request.param)
             table = server.new_table(TRACKER_TABLE)

@@ -7,7 +7,7 @@ import pytest
 
 from lakebed.backends.local.processes import LockedProcesses
 from lakebed.model.names import MICROS_PER_SECOND, Micros
-from lakebed.ports.processes import SILENT_SECONDS, ProcessReport, Processes
+from lakebed.ports.processes import SILENT_SECONDS, Processes, ProcessReport
 from tests.contracts.conftest import ProcessesOf
 
 START = 1_700_000_000 * MICROS_PER_SECOND
@@ -75,7 +75,7 @@ def test_more_processes_than_a_page_holds_are_found(processes: ProcessesOf) -> N
 
 
 def test_fields_of_newer_releases_are_not_read() -> None:
-    from lakebed.ports.processes import encode_process, process_in  # noqa: PLC0415
+    from lakebed.ports.processes import encode_process, process_in
 
     known = msgspec.to_builtins(report("p"))
     assert process_in(msgspec.msgpack.encode(known | {"of a newer release": 1})) == report("p")

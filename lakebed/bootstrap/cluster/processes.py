@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
 from lakebed.backends.local.source_files import LocalSourceFiles
+from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import open_local

@@ -1,4 +1,4 @@
-"""`lakebed upgrade` in a directory: real processes hold locks, of this release and of older ones."""
+"""`lakebed upgrade` in a directory: real processes hold locks, of this release and older ones."""
 
 import subprocess
 import sys

@@ -1,5 +1,6 @@
 """What may be done next: by the gate, what is deployed, and what processes say."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ def status(*releases: str, allowed: Formats | None = NEWEST, **more: Any) -> Upg
 def test_releases_are_in_order_and_each_form_only_rises() -> None:
     orders = [order_of(one.name) for one in RELEASES]
     assert orders == sorted(set(orders))
-    for before, after in zip(RELEASES, RELEASES[1:], strict=False):
+    for before, after in itertools.pairwise(RELEASES):
         assert at_least(after.formats, before.formats)
     assert RELEASES[0].formats == OLDEST
     assert THIS.formats == NEWEST
