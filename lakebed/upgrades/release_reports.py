@@ -7,7 +7,7 @@ import threading
 import msgspec
 
 from lakebed.errors import LakebedError
-from lakebed.model.names import Micros
+from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.releases import THIS
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
@@ -28,7 +28,7 @@ class ReleaseReports:
         self._program = program
         self._started = clock.now()
         self._lock = threading.Lock()
-        self._reported: float | None = None
+        self._reported: Micros | None = None
         self._ended = False
 
     def report(self) -> None:
@@ -39,8 +39,9 @@ class ReleaseReports:
     def report_if_due(self) -> None:
         """The same, if that was not said for a while: called at each piece of work."""
         with self._lock:
-            last = self._reported
-            if last is None or self._clock.monotonic() - last >= REPORT_SECONDS:
+            last = self._reported  # by the wall's clock: others stand while a function is frozen
+            passed = None if last is None else self._clock.now() - last
+            if passed is None or not 0 <= passed < REPORT_SECONDS * MICROS_PER_SECOND:
                 self._send(ended=False)
 
     def end(self) -> None:
@@ -58,10 +59,10 @@ class ReleaseReports:
             release=THIS.name,
             reads=msgspec.structs.asdict(THIS.formats),
             started=self._started,
-            at=Micros(now),
+            at=now,
             ended=ended,
         )
-        self._reported = self._clock.monotonic()
+        self._reported = now
         try:
             self._processes.report(report)
         except LakebedError as error:

@@ -49,6 +49,16 @@ def test_a_process_reports_once_for_much_work_and_again_when_it_is_due() -> None
     assert second.at == Micros(first.at + REPORT_SECONDS * 1_000_000)
 
 
+def test_a_clock_that_was_set_back_does_not_silence_a_process() -> None:
+    heard, clock = Heard(), VirtualClock()
+    clock.advance(7_200)
+    reports = reports_to(heard, clock)
+    reports.report_if_due()
+    clock.advance(-3_600)
+    reports.report_if_due()
+    assert len(heard.heard) == 2
+
+
 def test_work_goes_on_when_no_report_can_be_written() -> None:
     heard, clock = Heard(), VirtualClock()
     heard.is_busy = True
