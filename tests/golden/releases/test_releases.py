@@ -196,7 +196,7 @@ def test_its_versions_feeds_and_leases_are_read(release: Path, app: App) -> None
     (beat,) = [one for one in app.feeds.leases.workers() if one.worker == "worker-1"]
     assert beat.report == b"a report"
     assert app.feeds.leases.claim("orders-in:split", beat.worker, 0) > owner.number
-    assert [(task.task, task.jobs, task.ended) for task in lake.tasks()] == [("t", 3, True)]
+    assert ("t", 3, True) in [(task.task, task.jobs, task.ended) for task in lake.tasks()]
 
 
 @pytest.mark.parametrize("release", WITH_MORE, indirect=True, ids=lambda folder: folder.name)
