@@ -19,8 +19,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 
-from lakebed.config.dynamo_tables import PROCESS_PREFIX, TRACKER_TABLE
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
+from stacks.partition_permissions import in_partitions
 
 IMPORTS = f"{IMPORTS_PREFIX}/*"
 """Keys of requests for bulk imports: beside the lake's."""
@@ -159,34 +159,27 @@ def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
 
 def write_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Write reports, one at a time."""
-    return _about(tracker.table_arn, _REPORTS, "PutItem")
+    return in_partitions(tracker.table_arn, _REPORTS, "PutItem")
 
 
 def write_many_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Write reports, many at a time."""
-    return _about(tracker.table_arn, _REPORTS, "PutItem", "BatchWriteItem")
+    return in_partitions(tracker.table_arn, _REPORTS, "PutItem", "BatchWriteItem")
 
 
 def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read the newest report of a job, and write reports."""
-    return _about(tracker.table_arn, _REPORTS, "GetItem", "PutItem", "BatchWriteItem")
+    return in_partitions(tracker.table_arn, _REPORTS, "GetItem", "PutItem", "BatchWriteItem")
 
 
 def end_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read all reports of a job, and write reports, one at a time."""
-    return _about(tracker.table_arn, _REPORTS, "Query", "PutItem")
+    return in_partitions(tracker.table_arn, _REPORTS, "Query", "PutItem")
 
 
 def read_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read all reports of a job."""
     return _allow([tracker.table_arn], "dynamodb:Query")
-
-
-def report_processes(deployment: Deployment) -> iam.PolicyStatement:
-    """Write reports of processes into the tracker, and no others."""
-    table = deployment.name(TRACKER_TABLE.part)
-    tracker = f"arn:{Aws.PARTITION}:dynamodb:{Aws.REGION}:{Aws.ACCOUNT_ID}:table/{table}"
-    return _about(tracker, [f"{PROCESS_PREFIX}*"], "PutItem")
 
 
 def read_sources(deployment: Deployment) -> list[iam.PolicyStatement]:
@@ -393,15 +386,6 @@ def _bucket(deployment: Deployment) -> str:
 
 def _on_objects(deployment: Deployment, action: str, *folders: Folder) -> iam.PolicyStatement:
     return _allow([f"{_bucket(deployment)}/{keys_of(folder)}" for folder in folders], action)
-
-
-def _about(table: str, partitions: list[str], *actions: str) -> iam.PolicyStatement:
-    """Do things with items of some partitions of a table, and no others."""
-    return iam.PolicyStatement(
-        actions=[f"dynamodb:{action}" for action in actions],
-        resources=[table],
-        conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": partitions}},
-    )
 
 
 def _allow(resources: list[str], *actions: str) -> iam.PolicyStatement:

@@ -39,7 +39,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.processes import Processes
+from lakebed.ports.processes import ProcessReports
 from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
@@ -88,7 +88,7 @@ class Stores:
     for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
     source_files: Callable[[Path], SourceFiles | None] = lambda _: None
-    processes: Processes | None = None
+    processes: ProcessReports | None = None
     first_report_seconds: float = FIRST_REPORT_SECONDS
     deployed: str | None = None
     close: Callable[[], None] = lambda: None
@@ -98,7 +98,7 @@ class _Kept(NamedTuple):
     """What this process keeps of a lake, and closes in the end."""
 
     spill: ProcessFolder
-    processes: Processes
+    processes: ProcessReports
     formats: FormatGate
     heads: WarmHeads
     open_heads: Callable[[int | None], WarmHeads]
@@ -127,7 +127,7 @@ def assemble(
 def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memory: Memory) -> _Kept:
     folder = ProcessFolder(spill)
     opened.callback(folder.close)
-    processes: Processes = report_by_lock(spill, folder, stores.clock)
+    processes: ProcessReports = report_by_lock(spill, folder, stores.clock)
     if stores.processes is not None:
         processes = stores.processes
         report_meanwhile(

@@ -171,7 +171,7 @@ def _stores(
     """Return the stores of an instance."""
     from lakebed.backends.aws.deleted_objects import DeletedObjects
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
-    from lakebed.backends.aws.releases.processes import DynamoProcesses
+    from lakebed.backends.aws.releases.processes import DynamoProcessReports
     from lakebed.backends.aws.table_marks import DynamoTableMarks
     from lakebed.backends.aws.table_registry import DynamoTableRegistry
     from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
@@ -193,7 +193,7 @@ def _stores(
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         source_files=partial(source_files_of, clients, rng),
-        processes=DynamoProcesses(clients, resources.tracker_table),
+        processes=DynamoProcessReports(clients, resources.tracker_table),
         first_report_seconds=first_report_seconds,
         deployed=resources.release,
         close=clients.close,

@@ -18,7 +18,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
-from lakebed.ports.processes import Processes
+from lakebed.ports.processes import ProcessReports
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.sorted_files.parquet_files import ParquetFiles
@@ -73,7 +73,7 @@ class InspectedParts:
     queues: JobQueues
     tracker: JobTracker
     bring_back: Callable[[str], bool] | None
-    processes: Processes
+    processes: ProcessReports
     deployed: str | None
     spill: ProcessFolder
     leftovers: Leftovers

@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lakebed.backends.local.process_folder import ProcessFolder
-from lakebed.backends.local.processes import LockedProcesses
+from lakebed.backends.local.processes import LockedProcessReports
 from lakebed.ports.clock import Clock
-from lakebed.ports.processes import Processes
+from lakebed.ports.processes import ProcessReports
 from lakebed.upgrades.release_reports import ReleaseReports, ReportMeanwhile
 
 FUNCTION_VARIABLE = "AWS_LAMBDA_FUNCTION_NAME"
@@ -33,17 +33,17 @@ def new_process_name(rng: random.Random) -> str:
     return f"{rng.getrandbits(64):016x}"
 
 
-def report_by_lock(spill: Path, folder: ProcessFolder, clock: Clock) -> LockedProcesses:
+def report_by_lock(spill: Path, folder: ProcessFolder, clock: Clock) -> LockedProcessReports:
     """Write this process's report into the file that it has locked. Returns the processes that hold
     such locks in `spill`."""
-    processes = LockedProcesses(spill, folder)
+    processes = LockedProcessReports(spill, folder)
     name = folder.path.name
     ReleaseReports(processes, clock=clock, process=name, program=program_name()).report()
     return processes
 
 
 def report_meanwhile(
-    processes: Processes,
+    processes: ProcessReports,
     opened: ExitStack,
     *,
     clock: Clock,

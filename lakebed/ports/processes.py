@@ -45,10 +45,10 @@ def process_in(body: bytes) -> ProcessReport | None:
         return None
 
 
-class Processes(Protocol):
+class ProcessReports(Protocol):
     """Reports of processes. Hints: some may be missing.
 
-    Every implementation passes `tests/contracts/test_processes.py`.
+    Every implementation passes `tests/contracts/upgrades/test_processes.py`.
 
     Both methods raise UnavailableError when the store is busy, DeniedError when it refuses us.
     """

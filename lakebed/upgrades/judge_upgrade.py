@@ -23,7 +23,8 @@ class UpgradeStatus(msgspec.Struct, frozen=True, kw_only=True):
     gate: the newest release all of whose forms may be written.
     deployed: the release that the instance was deployed of; "": it does not say; None: the lake
         is a directory.
-    allowed: the newest forms that may be written. newest: those that this program writes.
+    allowed: the newest forms that may be written.
+    newest: those that this program writes.
     processes: all that may live.
     """
 
@@ -49,7 +50,10 @@ class UpgradeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpgradePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done, in order. steps: one sentence each; none: nothing is."""
+    """What is to be done, in order.
+
+    steps: one sentence each; none: nothing is.
+    """
 
     status: UpgradeStatus
     steps: list[str]
@@ -134,7 +138,13 @@ def refuse_skipped(status: UpgradeStatus) -> None:
     )
     if skipped:
         _, release, program = skipped[0]
-        raise ReleaseSkippedError(release, program=program, first=BEFORE.name, this=THIS.name)
+        raise ReleaseSkippedError(
+            "a release would be skipped",
+            found=release,
+            at=program,
+            this=THIS.name,
+            hint=f"upgrade to {BEFORE.name} and finish that first, or end what is of {release}",
+        )
 
 
 def refuse_older(status: UpgradeStatus) -> None:

@@ -11,7 +11,7 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.releases import THIS
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.processes import REPORT_SECONDS, Processes, ProcessReport
+from lakebed.ports.processes import REPORT_SECONDS, ProcessReport, ProcessReports
 
 
 class ReleaseReports:
@@ -21,7 +21,9 @@ class ReleaseReports:
     program: what it runs, and where.
     """
 
-    def __init__(self, processes: Processes, *, clock: Clock, process: str, program: str) -> None:
+    def __init__(
+        self, processes: ProcessReports, *, clock: Clock, process: str, program: str
+    ) -> None:
         self._processes = processes
         self._clock = clock
         self._process = process

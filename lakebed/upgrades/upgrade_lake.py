@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakebed.model.releases import THIS
 from lakebed.ports.clock import Clock
-from lakebed.ports.processes import Processes
+from lakebed.ports.processes import ProcessReports
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.upgrades.judge_upgrade import (
     UpgradePlan,
@@ -25,7 +25,12 @@ class UpgradeLake:
     """
 
     def __init__(
-        self, *, registry: TableRegistry, processes: Processes, clock: Clock, deployed: str | None
+        self,
+        *,
+        registry: TableRegistry,
+        processes: ProcessReports,
+        clock: Clock,
+        deployed: str | None,
     ) -> None:
         self._registry = registry
         self._processes = processes

@@ -17,7 +17,8 @@ from stacks.constructs.encryption import use_key
 from stacks.constructs.log_group import log_group
 from stacks.constructs.operator_alarm import operator_alarm, too_many_errors
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
-from stacks.permissions import accepted, report_processes
+from stacks.partition_permissions import report_processes
+from stacks.permissions import accepted
 from stacks.trust import function_service
 
 NO_DEAD_LETTERS = (

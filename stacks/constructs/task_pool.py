@@ -30,6 +30,7 @@ from stacks.constructs.python_bundle import STATE, target_of
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
 from stacks.networking import NetworkingStack
+from stacks.partition_permissions import report_processes
 
 START_SECONDS_MAX = 60
 STOP_SECONDS = 120
@@ -96,7 +97,7 @@ class TaskPool(Construct):
         self.role = self._role(
             "Role",
             trust.task_service(self),
-            [*use_key(deployment), *may, permissions.report_processes(deployment)],
+            [*use_key(deployment), *may, report_processes(deployment)],
         )
         self._execution_role = self._role(
             "ExecutionRole",

@@ -3,7 +3,7 @@ from contextlib import suppress
 
 import pytest
 
-from lakebed.backends.memory import MemoryProcesses, VirtualClock
+from lakebed.backends.memory import MemoryProcessReports, VirtualClock
 from lakebed.bootstrap.functions.reported_function import function_reports
 from lakebed.errors import (
     ConflictError,
@@ -174,7 +174,7 @@ def test_what_is_taken_down_is_not_looked_at() -> None:
 def test_a_function_reports_its_release_at_its_events_and_not_at_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    processes, clock = MemoryProcesses(), VirtualClock()
+    processes, clock = MemoryProcessReports(), VirtualClock()
     made: list[str] = []
 
     def reports(function: str) -> ReleaseReports:

@@ -1,5 +1,5 @@
 """What the processes of a lake in a directory say of themselves, each in the file whose lock it
-holds while it lives: so who lives is known, and nobody waits for the dead."""
+holds while it lives: so who lives is known at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.processes import ProcessReport, encode_process, process_in
 
 
-class LockedProcesses:
+class LockedProcessReports:
     """The processes with a folder in `root`. own: that of this process."""
 
     def __init__(self, root: Path, own: ProcessFolder) -> None:

@@ -6,7 +6,7 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.processes import SILENT_SECONDS, ProcessReport
 
 
-class MemoryProcesses:
+class MemoryProcessReports:
     """Remembers the newest report of each process."""
 
     def __init__(self) -> None:

@@ -17,11 +17,11 @@ def function_reports(function: str) -> ReleaseReports | None:
     as those of an older deployment do not."""
     if not variables_named(ReportedEnvironment) <= os.environ.keys():
         return None
-    from lakebed.backends.aws.releases.processes import DynamoProcesses
+    from lakebed.backends.aws.releases.processes import DynamoProcessReports
 
     environment = environment_of(ReportedEnvironment, os.environ)
     return ReleaseReports(
-        DynamoProcesses(clients_of_function(), environment.processes_table),
+        DynamoProcessReports(clients_of_function(), environment.processes_table),
         clock=SystemClock(),
         process=new_process_name(system_random()),
         program=f"function {function}",

@@ -1,7 +1,6 @@
 """What may be done next: by the gate, what is deployed, and what processes say."""
 
 import itertools
-from typing import Any
 
 import pytest
 
@@ -42,8 +41,9 @@ def process(release: str, *, reads: dict[str, int] | None = None, at: int = 0) -
     )
 
 
-def status(*releases: str, allowed: Formats | None = NEWEST, **more: Any) -> UpgradeStatus:  # noqa: ANN401
-    deployed: str | None = more.pop("deployed", None)
+def status(
+    *releases: str, allowed: Formats | None = NEWEST, deployed: str | None = None
+) -> UpgradeStatus:
     return status_of(allowed, [process(release) for release in releases], deployed)
 
 

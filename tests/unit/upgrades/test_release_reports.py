@@ -2,14 +2,14 @@
 
 import threading
 
-from lakebed.backends.memory import MemoryProcesses, VirtualClock
+from lakebed.backends.memory import MemoryProcessReports, VirtualClock
 from lakebed.errors import UnavailableError
 from lakebed.model.names import Micros
 from lakebed.ports.processes import REPORT_SECONDS, SILENT_SECONDS, ProcessReport
 from lakebed.upgrades.release_reports import ReleaseReports, ReportMeanwhile
 
 
-class Heard(MemoryProcesses):
+class Heard(MemoryProcessReports):
     """Keeps each report. is_busy: refuses them."""
 
     def __init__(self) -> None:

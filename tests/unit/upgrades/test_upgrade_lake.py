@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakebed.backends.memory import MemoryProcesses, MemoryTableRegistry, VirtualClock
+from lakebed.backends.memory import MemoryProcessReports, MemoryTableRegistry, VirtualClock
 from lakebed.errors import (
     LakebedError,
     NewerFormatError,
@@ -24,7 +24,7 @@ class Fleet:
         self.clock = VirtualClock()
         self.registry = MemoryTableRegistry()
         self.registry.raise_formats(BEFORE.formats)
-        self.processes = MemoryProcesses()
+        self.processes = MemoryProcessReports()
         self.upgrade = UpgradeLake(
             registry=self.registry, processes=self.processes, clock=self.clock, deployed=deployed
         )

@@ -30,7 +30,7 @@ assert TRACKER_TABLE.expiry is not None, "the tracker's items expire"
 _INDEX, _EXPIRY = TRACKER_TABLE.index, TRACKER_TABLE.expiry
 
 
-class DynamoProcesses:
+class DynamoProcessReports:
     """Reports of processes, in a table of the shape `TRACKER_TABLE`."""
 
     def __init__(self, clients: AmazonClients, table: str) -> None:

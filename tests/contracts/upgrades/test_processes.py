@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from lakebed.backends.local.processes import LockedProcesses
+from lakebed.backends.local.processes import LockedProcessReports
 from lakebed.model.names import MICROS_PER_SECOND, Micros
-from lakebed.ports.processes import SILENT_SECONDS, Processes, ProcessReport
+from lakebed.ports.processes import SILENT_SECONDS, ProcessReport, ProcessReports
 from tests.contracts.conftest import ProcessesOf
 
 START = 1_700_000_000 * MICROS_PER_SECOND
@@ -17,12 +17,12 @@ def after(seconds: float) -> Micros:
     return Micros(START + int(seconds * MICROS_PER_SECOND))
 
 
-def report(process: str, at: float = 0, **more: Any) -> ProcessReport:  # noqa: ANN401 - fields
+def report(process: str, at: float = 0, **more: Any) -> ProcessReport:  # noqa: ANN401 - fields of a report
     fields: dict[str, Any] = {"program": "lakebed run", "release": "0.3.0", "reads": {"entry": 6}}
     return ProcessReport(process=process, started=after(0), at=after(at), **fields | more)
 
 
-def said(view: Processes, at: float) -> list[ProcessReport]:
+def said(view: ProcessReports, at: float) -> list[ProcessReport]:
     """Return the reports that were made, without what is only known of a lock."""
     return [one for one in view.living(after(at)) if one.release]
 
@@ -53,12 +53,12 @@ def test_silence_is_death_where_no_lock_says_otherwise(processes: ProcessesOf) -
     mine.report(report("p", 0))
     assert said(processes(), SILENT_SECONDS) == [report("p", 0)]
     late = said(processes(), SILENT_SECONDS + 1)
-    assert late == ([report("p", 0)] if isinstance(mine, LockedProcesses) else [])
+    assert late == ([report("p", 0)] if isinstance(mine, LockedProcessReports) else [])
 
 
 def test_a_report_that_is_late_does_not_hide_a_newer_one(processes: ProcessesOf) -> None:
     mine = processes()
-    if isinstance(mine, LockedProcesses):
+    if isinstance(mine, LockedProcessReports):
         pytest.skip("a process writes into its own file, in order")
     mine.report(report("p", 5, ended=True))
     mine.report(report("p", 4))
@@ -66,7 +66,7 @@ def test_a_report_that_is_late_does_not_hide_a_newer_one(processes: ProcessesOf)
 
 
 def test_more_processes_than_a_page_holds_are_found(processes: ProcessesOf) -> None:
-    if isinstance(processes(), LockedProcesses):
+    if isinstance(processes(), LockedProcessReports):
         pytest.skip("each of them has a file of its own")
     view, long = processes(), "on a machine with a long name " * 400
     for n in range(100):  # 1.2 MB: a page of DynamoDB has one

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from lakebed.backends.aws.releases.processes import DynamoProcesses
+from lakebed.backends.aws.releases.processes import DynamoProcessReports
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.bootstrap.functions.table_stores import amazon_clients
 from lakebed.errors import OlderProcessError, ReleaseSkippedError
@@ -25,7 +25,7 @@ OLDER = f"an older task of {NAME}"
 def report_older(instance: RunningInstance, release: str) -> None:
     """Say what a task of an older release would."""
     now = instance.cloud.clock.now()
-    DynamoProcesses(amazon_clients(), f"{NAME}-tracker").report(
+    DynamoProcessReports(amazon_clients(), f"{NAME}-tracker").report(
         ProcessReport(
             process="older",
             program=OLDER,
