@@ -192,8 +192,7 @@ class ObjectMissingError(ConflictError):
 class ObjectExistsError(ConflictError):
     """An object of this name exists; names are used once.
 
-    What is done: the existing object is untouched. What you can do: compare size and checksum: it
-    may be an earlier try of the same write.
+    What is done: that object is untouched. What you can do: compare; it may be of an earlier try.
     """
 
     def __init__(self, path: str) -> None:
@@ -210,8 +209,7 @@ class TableExistsError(InvalidError):
 class TableMissingError(InvalidError):
     """No table has this name.
 
-    What is done: nothing. What you can do: take the name that the hint gives, or see `lakebed table
-    list`.
+    What is done: nothing. What you can do: take the name of the hint, or see `lakebed table list`.
     """
 
 
@@ -306,20 +304,32 @@ class FollowerBehindError(ConflictError):
 class FormatGateError(NewerFormatError):
     """The lake does not allow a form yet that this needs: older releases may still work on it.
 
-    What is done: nothing was changed. What you can do: upgrade every process of the lake, then
-    `lakebed formats --raise`; older releases cannot open what is written from then on.
+    What is done: nothing. What you can do: upgrade each process, then `lakebed upgrade finish`.
     """
 
     def __init__(self, message: str, *, hint: str | None = None, **facts: object) -> None:
-        wanted = "upgrade every process of this lake, then run `lakebed formats --raise`"
+        wanted = "upgrade every process of this lake, then run `lakebed upgrade finish`"
         super().__init__(message, hint=hint or wanted, **facts)
+
+
+class OlderProcessError(UnavailableError):
+    """An upgrade cannot be finished: an older release is deployed, or a process of one may live.
+
+    What is done: nothing. What you can do: deploy this release, end what is older, then finish.
+    """
+
+
+class ReleaseSkippedError(InvalidError):
+    """What is deployed, or lives, is two releases older: such two may not work together.
+
+    What is done: nothing. What you can do: upgrade to the release that the hint names, and finish.
+    """
 
 
 class TagExistsError(InvalidError):
     """The table has a tag of this name.
 
-    What is done: that tag stays on its version. What you can do: choose another name, or drop that
-    tag first: `lakebed table tag TABLE NAME --drop`.
+    What is done: that tag stays. What you can do: choose another name, or drop that tag first.
     """
 
 

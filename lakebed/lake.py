@@ -17,7 +17,7 @@ from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
-from lakebed.face.restored_lake import RestoredLake
+from lakebed.face.upgraded_lake import UpgradedLake
 from lakebed.model.addresses import directory_named
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
@@ -29,7 +29,7 @@ from lakebed.tables.definition import definition_from_json
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Lake(RestoredLake):
+class Lake(UpgradedLake):
     """A lake in a directory, or on AWS. Several processes may open it at once."""
 
     def __repr__(self) -> str:

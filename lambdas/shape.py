@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from lakebed.bootstrap.functions.reported_function import function_reports
 from lakebed.errors import (
     CorruptError,
     InvalidError,
@@ -25,6 +26,7 @@ from lakebed.errors import (
 from lakebed.model.names import Micros
 from lakebed.observe import events, metrics
 from lakebed.observe.json_lines import JsonLines, write_json_lines
+from lakebed.upgrades.release_reports import ReleaseReports
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -102,11 +104,14 @@ class SentApp(Protocol):
 
 
 class _Once(Generic[AppT]):
-    """The app of a process, built when it is first wanted. A failure is not remembered."""
+    """The app of a process, built when it is first wanted. A failure is not remembered. reported:
+    whether the process reports its release, now and then."""
 
-    def __init__(self, build: Callable[[], AppT]) -> None:
+    def __init__(self, build: Callable[[], AppT], *, reported: bool = True) -> None:
         self._build = build
         self._built: list[AppT] = []
+        self._reported = reported
+        self._reports: ReleaseReports | None = None
         self._lines: JsonLines | None = None
 
     def begin(self, context: Context) -> AppT:
@@ -118,6 +123,9 @@ class _Once(Generic[AppT]):
         self._lines.always |= {"function": context.function_name, "run": context.aws_request_id}
         if not self._built:
             self._built.append(self._build())
+            self._reports = function_reports(context.function_name) if self._reported else None
+        if self._reports is not None:
+            self._reports.report_if_due()
         return self._built[0]
 
 
@@ -228,7 +236,7 @@ def deployed_handler(
 
     answer: sends bytes to the address that CloudFormation names. None: by HTTP.
     """
-    once = _Once(build)
+    once = _Once(build, reported=False)  # it ends with the deployment
 
     def handler(event: Event, context: Context) -> None:
         identity = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}

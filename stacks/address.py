@@ -16,6 +16,7 @@ from lakebed.config.instance import (
     parameter_name,
 )
 from lakebed.config.quotas import QUOTAS, quotas_needed
+from lakebed.model.releases import THIS
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.packages import recorded_packages
 
@@ -50,6 +51,7 @@ class AddressStack(Stack):
             queues={queue.kind: queue.queue.queue_url for queue in queues},
             quotas=quotas_needed(deployment.settings),
             packages=recorded_packages(deployment) or UNSET,
+            release=THIS.name,
         )
         ssm.StringParameter(
             self,

@@ -30,6 +30,7 @@ from stacks.constructs.python_bundle import (
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.queue_lambda import QueueLambda
 from stacks.constructs.schedule import Schedule
+from stacks.partition_permissions import report_processes
 
 RELEASE = "emr-spark-8.0.0"
 IDLE_MINUTES = 5
@@ -107,6 +108,7 @@ class BulkImportStack(Stack):
             permissions.write_large_objects(deployment, "tables/*/files/*", "tables/*/runs/*"),
             permissions.delete_objects(deployment, "tables/*/runs/*"),
             permissions.write_job_reports(stores.tracker),
+            report_processes(deployment),
             *permissions.import_requests(deployment),
             *permissions.read_sources(deployment),
             *permissions.read_assets(self._archive, self._program),

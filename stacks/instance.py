@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TypedDict
 
-from aws_cdk import App, Tags, Validations
+from aws_cdk import App, Stack, Tags, Validations
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import Construct
 
@@ -87,7 +87,8 @@ class Instance(Construct):
             snapshots.scheduled.tables,
         ]
         DashboardStack(self, "Dashboard", deployment=deployment, queues=queues)
-        AddressStack(
+        named = [stack for stack in self.node.children if isinstance(stack, Stack)]
+        address = AddressStack(
             self,
             "Address",
             deployment=deployment,
@@ -97,6 +98,8 @@ class Instance(Construct):
             tracker=state.tracker,
             queues=queues,
         )
+        for stack in named:  # the release that it writes down is then that of all of them
+            address.add_stack_dependency(stack)
         Tags.of(self).add("lakebed:instance", deployment.instance)
 
 

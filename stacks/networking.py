@@ -97,6 +97,7 @@ class NetworkingStack(Stack):
             runs_apart=None,
             timeout_seconds=CHECK_SECONDS_MAX,
             memory_mib=256,
+            reported=False,
         )
         reason = "IAM knows no resource for looking at endpoints of a network"
         permissions.accepted_everywhere(own.role, reason)

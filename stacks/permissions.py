@@ -20,6 +20,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
+from stacks.partition_permissions import in_partitions
 
 IMPORTS = f"{IMPORTS_PREFIX}/*"
 """Keys of requests for bulk imports: beside the lake's."""
@@ -33,6 +34,9 @@ WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
 """What it takes to put an object in parts, or to give it up half-way."""
 UNNAMED = {"ec2:DescribeVpcEndpoints", "ecr:GetAuthorizationToken", "ecs:ListTasks"}
 """IAM knows no resource for these."""
+
+_REPORTS = ["job#*", "task#*"]
+"""Partitions of the tracker that hold reports of jobs and tasks."""
 
 Folder = Literal[
     "*",
@@ -155,23 +159,22 @@ def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
 
 def write_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Write reports, one at a time."""
-    return _allow([tracker.table_arn], "dynamodb:PutItem")
+    return in_partitions(tracker.table_arn, _REPORTS, "PutItem")
 
 
 def write_many_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Write reports, many at a time."""
-    return _allow([tracker.table_arn], "dynamodb:PutItem", "dynamodb:BatchWriteItem")
+    return in_partitions(tracker.table_arn, _REPORTS, "PutItem", "BatchWriteItem")
 
 
 def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read the newest report of a job, and write reports."""
-    actions = ("GetItem", "PutItem", "BatchWriteItem")
-    return _allow([tracker.table_arn], *(f"dynamodb:{action}" for action in actions))
+    return in_partitions(tracker.table_arn, _REPORTS, "GetItem", "PutItem", "BatchWriteItem")
 
 
 def end_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
     """Read all reports of a job, and write reports, one at a time."""
-    return _allow([tracker.table_arn], "dynamodb:Query", "dynamodb:PutItem")
+    return in_partitions(tracker.table_arn, _REPORTS, "Query", "PutItem")
 
 
 def read_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from lakebed.aio.batches import AsyncItems
 from lakebed.aio.calls import THREADS, Calls, Later, Stop
-from lakebed.aio.restored_lake import RestoredLake
 from lakebed.aio.table import Table
+from lakebed.aio.upgraded_lake import UpgradedLake
 from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.lake import Lake as SyncLake
 from lakebed.lake import connect as sync_connect
@@ -23,7 +23,7 @@ from lakebed.ports.table_registry import TableCondition
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Lake(RestoredLake):
+class Lake(UpgradedLake):
     """A lake in a directory, or on AWS. Several processes may open it at once."""
 
     _sync: SyncLake

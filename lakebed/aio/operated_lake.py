@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from lakebed.aio.calls import Stop, Twin
 from lakebed.face.operated_lake import STATES_BYTES_MAX
 from lakebed.face.operated_lake import OperatedLake as SyncOperatedLake
-from lakebed.model.formats import Formats
 from lakebed.ports.job_tracker import JobReport, TaskReport
 from lakebed.tasks.failed_work import FailedWork
 
@@ -195,15 +194,3 @@ class OperatedLake(Twin):
             ConflictError: another process copies into or from it. Nothing was changed.
         """
         return await self._calls.run(lambda: self._sync.restore(directory, on_progress=on_progress))
-
-    async def formats(self) -> tuple[Formats, Formats]:
-        """Return the newest forms that may be written to this lake, and those that this release
-        can write. A lake that was made by an older release does not allow the newest at first.
-        """
-        return await self._calls.run(self._sync.formats)
-
-    async def raise_formats(self) -> Formats:
-        """Allow all forms that this release can write. Do it when every process of the lake is of
-        this release: older ones cannot open what is written from then on. It is never taken back.
-        """
-        return await self._calls.run(self._sync.raise_formats)

@@ -27,6 +27,7 @@ from lakebed.bootstrap.machine import merge_processes, open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
+from lakebed.bootstrap.releases import report_by_lock, report_meanwhile
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
 from lakebed.deletes.delete_rows import DeleteRows
@@ -41,6 +42,7 @@ from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.processes import ProcessReports
 from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
@@ -59,6 +61,9 @@ from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 from lakebed.tasks.failed_work import FailedTables
 
+FIRST_REPORT_SECONDS = 60.0
+"""A program that ends before is not worth a report: most commands are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
@@ -71,6 +76,9 @@ class Stores:
     steps: see `App`.
     price: see `RunQuery`.
     source_files: see `App`, with a folder for files while they are read.
+    processes: where processes of all machines report; None: those of this machine hold locks.
+    first_report_seconds: until this process reports there.
+    deployed: the release that the instance was deployed of; None: it is none.
     close: closes all stores.
     """
 
@@ -88,6 +96,9 @@ class Stores:
     steps: InstalledSteps = field(default_factory=StepsBesideUs)
     price: RequestPrice | None = None
     source_files: Callable[[Path], SourceFiles | None] = lambda _: None
+    processes: ProcessReports | None = None
+    first_report_seconds: float = FIRST_REPORT_SECONDS
+    deployed: str | None = None
     close: Callable[[], None] = lambda: None
 
 
@@ -95,6 +106,7 @@ class _Kept(NamedTuple):
     """What this process keeps of a lake, and closes in the end."""
 
     spill: ProcessFolder
+    processes: ProcessReports
     formats: FormatGate
     heads: WarmHeads
     open_heads: Callable[[int | None], WarmHeads]
@@ -123,6 +135,16 @@ def assemble(
 def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memory: Memory) -> _Kept:
     folder = ProcessFolder(spill)
     opened.callback(folder.close)
+    processes: ProcessReports = report_by_lock(spill, folder, stores.clock)
+    if stores.processes is not None:
+        processes = stores.processes
+        report_meanwhile(
+            processes,
+            opened,
+            clock=stores.clock,
+            rng=stores.rng,
+            first_seconds=stores.first_report_seconds,
+        )
     formats = FormatGate(stores.registry, stores.clock)
 
     def open_heads(bytes_max: int | None) -> WarmHeads:
@@ -152,7 +174,7 @@ def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memor
         merge_bytes=memory.merge_bytes,
         helpers=helpers,
     )
-    return _Kept(folder, formats, heads, open_heads, files)
+    return _Kept(folder, processes, formats, heads, open_heads, files)
 
 
 def _app(
@@ -255,6 +277,8 @@ def _inspection(
             queues=stores.queues,
             tracker=stores.tracker,
             bring_back=stores.bring_back,
+            processes=kept.processes,
+            deployed=stores.deployed,
             spill=kept.spill,
             leftovers=leftovers,
             formats=kept.formats,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
-from lakebed.bootstrap.assemble import Stores, assemble
+from lakebed.bootstrap.assemble import FIRST_REPORT_SECONDS, Stores, assemble
 from lakebed.bootstrap.aws_stores import objects_of, source_files_of
 from lakebed.bootstrap.feeds.stores import instance_feed_stores
 from lakebed.bootstrap.memory import Memory
@@ -52,12 +52,14 @@ def open_instance(
     states_bytes_max: int = STATES_BYTES_MAX,
     resources: InstanceResources | None = None,
     queues: JobQueues | None = None,
+    first_report_seconds: float = FIRST_REPORT_SECONDS,
 ) -> App:
     """Return the services of an instance. Many processes, on many machines, may open one at once.
 
     folder: for states of tables and rows on their way; None: of $LAKEBED_CACHE, else
     `~/.cache/lakebed`. memory: None: the usual. resources: None: as its parameter tells.
-    queues: None: those that `resources` names.
+    queues: None: those that `resources` names. first_report_seconds: until this process reports
+    its release, unless it is a function.
 
     Raises:
         InvalidError: no such instance, boto3 is not installed, nothing to keep the folder in.
@@ -74,7 +76,7 @@ def open_instance(
         states, spill = _folders(folder or _default_folder(), id_)
         remove_unused_states(states, bytes_max=states_bytes_max)
         queues = queues or _queues(clients, resources, rng)
-        stores = _stores(clients, resources, queues, rng)
+        stores = _stores(clients, resources, queues, first_report_seconds)
         undo.pop_all()
     return assemble(stores, states=states, spill=spill, memory=memory)
 
@@ -162,15 +164,20 @@ def _folders(root: Path, instance: InstanceId) -> tuple[Path, Path]:
 
 
 def _stores(
-    clients: AmazonClients, resources: InstanceResources, queues: JobQueues, rng: random.Random
+    clients: AmazonClients,
+    resources: InstanceResources,
+    queues: JobQueues,
+    first_report_seconds: float,
 ) -> Stores:
     """Return the stores of an instance."""
     from lakebed.backends.aws.deleted_objects import DeletedObjects
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+    from lakebed.backends.aws.releases.processes import DynamoProcessReports
     from lakebed.backends.aws.table_marks import DynamoTableMarks
     from lakebed.backends.aws.table_registry import DynamoTableRegistry
     from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 
+    rng = system_random()
     objects = objects_of(clients, resources.bucket, resources.prefix, rng)
     logs = DynamoTransactionLogs(clients, resources.log_table, objects=objects, rng=rng)
     marks = DynamoTableMarks(clients, resources.registry_table)
@@ -189,6 +196,9 @@ def _stores(
         steps=DeployedSteps(resources.instance, resources.packages or ()),
         price=_price_of_reading,
         source_files=partial(source_files_of, clients, rng),
+        processes=DynamoProcessReports(clients, resources.tracker_table),
+        first_report_seconds=first_report_seconds,
+        deployed=resources.release,
         close=clients.close,
     )
 

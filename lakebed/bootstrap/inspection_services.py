@@ -18,6 +18,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.processes import ProcessReports
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.sorted_files.parquet_files import ParquetFiles
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from lakebed.inspection.lake_status import LakeStatus
     from lakebed.inspection.redrive import Redrive
     from lakebed.inspection.repair import Repair
+    from lakebed.upgrades.upgrade_lake import UpgradeLake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class InspectionServices:
     job_history: finds reports of jobs.
     dead_letters: shows messages that were given up.
     redrive: sends them again.
+    upgrade: brings the lake to this release.
     """
 
     fsck: Callable[[], Fsck]
@@ -52,6 +55,7 @@ class InspectionServices:
     job_history: Callable[[], JobHistory]
     dead_letters: Callable[[], DeadLetters]
     redrive: Callable[[], Redrive]
+    upgrade: Callable[[], UpgradeLake]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,7 @@ class InspectedParts:
     """What the services look into.
 
     bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
+    processes, deployed: see `Stores`.
     """
 
     clock: Clock
@@ -68,6 +73,8 @@ class InspectedParts:
     queues: JobQueues
     tracker: JobTracker
     bring_back: Callable[[str], bool] | None
+    processes: ProcessReports
+    deployed: str | None
     spill: ProcessFolder
     leftovers: Leftovers
     formats: FormatGate
@@ -118,6 +125,7 @@ def inspection_services(parts: InspectedParts) -> InspectionServices:
         job_history=job_history,
         dead_letters=dead_letters,
         redrive=redrive,
+        upgrade=cache(lambda: _upgrade(parts)),
     )
 
 
@@ -164,4 +172,15 @@ def _repair(parts: InspectedParts) -> Repair:
             bring_back=parts.bring_back,
         ),
         formats=parts.formats,
+    )
+
+
+def _upgrade(parts: InspectedParts) -> UpgradeLake:
+    from lakebed.upgrades.upgrade_lake import UpgradeLake
+
+    return UpgradeLake(
+        registry=parts.registry,
+        processes=parts.processes,
+        clock=parts.clock,
+        deployed=parts.deployed,
     )

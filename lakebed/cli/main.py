@@ -27,7 +27,6 @@ from lakebed.cli.feed_commands.segments import segments as feed_segments
 from lakebed.cli.feed_commands.status import status as feed_status
 from lakebed.cli.feed_commands.tap import tap as feed_tap
 from lakebed.cli.feeds import feed
-from lakebed.cli.formats import formats
 from lakebed.cli.inspection import fsck, status
 from lakebed.cli.jobs import jobs, tasks
 from lakebed.cli.program import Program
@@ -50,6 +49,7 @@ from lakebed.cli.table_changes import (
     split_points,
 )
 from lakebed.cli.tables import table
+from lakebed.cli.upgrades import upgrade
 from lakebed.cli.version_commands.changes import changes
 from lakebed.cli.version_commands.tags import tag, tags, untag
 from lakebed.cli.warning_lines import WarningLines
@@ -92,7 +92,7 @@ for _command in (run, commit, compact, status, fsck, doctor, state, explain):
     program.add_command(_command)
 for _command in (backup, restore, export):
     program.add_command(_command)
-for _command in (jobs, tasks, dead_letters, formats, cost):
+for _command in (jobs, tasks, dead_letters, upgrade, cost):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
     table.add_command(_command)

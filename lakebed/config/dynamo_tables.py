@@ -53,6 +53,9 @@ TRACKER_TABLE = DynamoTable(
     index=IndexShape(name="by_state", partition_key="listed", sort_key="at"),
     expiry="expires",
 )
-"""Jobs, runs and tasks. listed: table and state. at: microseconds since 1970."""
+"""Jobs, runs, tasks and processes. listed: table and state. at: microseconds since 1970."""
+
+PROCESS_PREFIX = "process#"
+"""Before the name of a process, in the tracker's pk."""
 
 DYNAMO_TABLES = (LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE)

@@ -22,6 +22,12 @@ class FunctionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
 
 
+class ReportedEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """What each function reads that does a lake's work, to report its release."""
+
+    processes_table: str
+
+
 class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     """What a trigger reads, which a schedule runs: it sends tables that have work to a queue.
 

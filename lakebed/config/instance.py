@@ -321,11 +321,10 @@ def deployment_of(context: Mapping[str, object]) -> Deployment:
 class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     """What the deployment of an instance made, by physical name.
 
-    queues: the URL of each kind of job's queue; empty where no queues are deployed. Its dead
-        letters are what the queue's own redrive policy names.
-    quotas: what the instance may use at one time of each quota of its account, by its code; empty
-        if an earlier release deployed it.
+    queues: the URL of each kind of job's queue; its dead letters are where its redrive policy says.
+    quotas: what the instance may use at one time of each quota, by code; empty: it does not say.
     packages: of users, that are in its bundles and images, if there are any.
+    release: that deployed it; "": one that does not say.
     format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
         is there, says of which format a reader must be.
     """
@@ -340,6 +339,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     queues: dict[str, str] = {}
     quotas: dict[str, int] = {}
     packages: tuple[DeployedPackage, ...] | UnsetType = UNSET
+    release: str = ""
 
 
 def parameter_name(instance: InstanceId) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from lakebed.bootstrap.commit_queue import commit_queued
 from lakebed.bootstrap.open_lake import OpenLake
-from lakebed.model.formats import NEWEST, OLDEST, Formats
 from lakebed.ports.job_tracker import NO_TABLE, JobReport, TaskReport
 from lakebed.tasks.failed_work import FailedWork, by_gravity, raise_gravest
 
@@ -186,15 +185,3 @@ class OperatedLake(OpenLake):
         from lakebed.bootstrap.backups import restore
 
         return restore(self._app, directory, on_progress=on_progress)
-
-    def formats(self) -> tuple[Formats, Formats]:
-        """Return the newest forms that may be written to this lake, and those that this release
-        can write. A lake that was made by an older release does not allow the newest at first."""
-        return self._app.registry.formats() or OLDEST, NEWEST
-
-    def raise_formats(self) -> Formats:
-        """Allow all forms that this release can write. Do it when every process of the lake is of
-        this release: older ones cannot open what is written from then on. It is never taken back.
-        """
-        self._app.registry.raise_formats(NEWEST)
-        return self.formats()[0]

@@ -43,3 +43,8 @@ def formats_of(stored: Mapping[str, int]) -> Formats | None:
 def higher(one: Formats, other: Formats) -> Formats:
     """Return the newer form of each."""
     return Formats(entry=max(one.entry, other.entry), state=max(one.state, other.state))
+
+
+def at_least(formats: Formats, needed: Formats) -> bool:
+    """Whether each form is as new as one that is needed, or newer."""
+    return higher(formats, needed) == formats

@@ -10,13 +10,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from lakebed.config.environments import FunctionEnvironment, variables_of
+from lakebed.config.dynamo_tables import TRACKER_TABLE
+from lakebed.config.environments import FunctionEnvironment, ReportedEnvironment, variables_of
 from lakebed.config.instance import Deployment
 from stacks.constructs.encryption import use_key
 from stacks.constructs.log_group import log_group
 from stacks.constructs.operator_alarm import operator_alarm, too_many_errors
 from stacks.constructs.packages import packages_for
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
+from stacks.partition_permissions import report_processes
 from stacks.permissions import accepted
 from stacks.trust import function_service
 
@@ -36,6 +38,7 @@ class PythonFunction(Construct):
     environment: all of its variables.
     permissions: all that its role may do, besides writing its log.
     runs_apart: the longest time from one failing run to the next; None: it runs when it is called.
+    reported: whether it reports its release, which it is told where to and permitted.
     """
 
     def __init__(
@@ -53,11 +56,18 @@ class PythonFunction(Construct):
         runs_apart: Duration | None,
         timeout_seconds: int,
         memory_mib: int = 512,
+        reported: bool = True,
     ) -> None:
         super().__init__(scope, id)
         name = deployment.name(room, verb)
         target = target_of(deployment.settings.architecture)
         log = log_group(self, "Log", name=f"/aws/lambda/{name}", deployment=deployment)
+        variables = variables_of(environment)
+        if reported:
+            table = deployment.name(TRACKER_TABLE.part)
+            where = ReportedEnvironment(instance=deployment.instance, processes_table=table)
+            variables |= variables_of(where)
+            permissions = [*permissions, report_processes(deployment)]
         self.role = self._role(deployment, log, permissions)
         self.function = lambda_.Function(
             self,
@@ -71,7 +81,7 @@ class PythonFunction(Construct):
             ),
             code=bundle_of(bundle, target, packages_for(deployment, target)).code(),
             handler=f"lambdas.{code_room or room}.{verb}.handler".replace("-", "_"),
-            environment=variables_of(environment),
+            environment=variables,
             role=self.role.without_policy_updates(),
             log_group=log,
             timeout=Duration.seconds(timeout_seconds),

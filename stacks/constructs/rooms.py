@@ -30,6 +30,7 @@ EVERYWHERE = (
     "lakebed/statestore",
     "lakebed/tables",
     "lakebed/tasks",
+    "lakebed/upgrades",
 )
 """What every bundle and every image holds: settings, errors, the log, and the stores of an
 instance."""

@@ -31,6 +31,7 @@ from stacks.constructs.python_bundle import STATE, target_of
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
 from stacks.networking import NetworkingStack
+from stacks.partition_permissions import report_processes
 
 START_SECONDS_MAX = 60
 STOP_SECONDS = 120
@@ -94,7 +95,11 @@ class TaskPool(Construct):
         self._kind = kind
         image = self._image()
         log = log_group(self, "Log", name=f"/ecs/{deployment.name(kind)}", deployment=deployment)
-        self.role = self._role("Role", trust.task_service(self), [*use_key(deployment), *may])
+        self.role = self._role(
+            "Role",
+            trust.task_service(self),
+            [*use_key(deployment), *may, report_processes(deployment)],
+        )
         self._execution_role = self._role(
             "ExecutionRole",
             trust.task_start_service(self),

@@ -14,6 +14,7 @@ from lakebed.backends.aws.feeds.leases import DynamoLeases
 from lakebed.backends.aws.feeds.secrets import SecretsManagerSecrets
 from lakebed.backends.aws.job_queues import SqsJobQueues
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
+from lakebed.backends.aws.releases.processes import DynamoProcessReports
 from lakebed.backends.aws.table_marks import DynamoTableMarks
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
 from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
@@ -37,6 +38,8 @@ from lakebed.backends.local import (
     SqliteTableRegistry,
     SqliteTransactionLogs,
 )
+from lakebed.backends.local.process_folder import ProcessFolder
+from lakebed.backends.local.processes import LockedProcessReports
 from lakebed.backends.local.secrets import variable_of
 from lakebed.backends.memory import (
     MemoryFeedRegistry,
@@ -44,6 +47,7 @@ from lakebed.backends.memory import (
     MemoryJobTracker,
     MemoryLeases,
     MemoryObjectStore,
+    MemoryProcessReports,
     MemorySecrets,
     MemoryTableMarks,
     MemoryTableRegistry,
@@ -57,6 +61,7 @@ from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.leases import Leases
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.processes import ProcessReports
 from lakebed.ports.secrets import Secrets
 from lakebed.ports.table_marks import TableMarks
 from lakebed.ports.table_registry import TableRegistry
@@ -119,6 +124,7 @@ Queues = Callable[[], JobQueues]
 Registry = Callable[[], TableRegistry]
 Marks = Callable[[], TableMarks]
 Tracker = Callable[[], JobTracker]
+ProcessesOf = Callable[[], ProcessReports]
 LeasesOf = Callable[[], Leases]
 Definitions = Callable[[], FeedRegistry]
 StoreSecret = Callable[[str, bytes], Secrets]
@@ -253,6 +259,27 @@ def tracker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tracker]
         table = server.new_table(TRACKER_TABLE)
         with closing(server.clients()) as clients:
             yield lambda: DynamoDbJobTracker(clients, table)
+
+
+@pytest.fixture(params=TRACKER_BACKENDS)
+def processes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProcessesOf]:
+    """Another process's view with each call."""
+    with ExitStack() as stack:
+        if request.param == "memory":
+            same = MemoryProcessReports()
+            yield lambda: same
+        elif request.param == "local":
+
+            def another() -> ProcessReports:
+                folder = stack.enter_context(closing(ProcessFolder(tmp_path)))
+                return LockedProcessReports(tmp_path, folder)
+
+            yield another
+        else:
+            server: S3Server = request.getfixturevalue(request.param)
+            table = server.new_table(TRACKER_TABLE)
+            clients = stack.enter_context(closing(server.clients()))
+            yield lambda: DynamoProcessReports(clients, table)
 
 
 def calm() -> RegistryFaults:

@@ -3,6 +3,8 @@ from contextlib import suppress
 
 import pytest
 
+from lakebed.backends.memory import MemoryProcessReports, VirtualClock
+from lakebed.bootstrap.functions.reported_function import function_reports
 from lakebed.errors import (
     ConflictError,
     CorruptError,
@@ -11,6 +13,8 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.jobs import TableMessage, decode_table_message
+from lakebed.model.releases import THIS
+from lakebed.upgrades.release_reports import ReleaseReports
 from lambdas.shape import Tick, deployed_handler, queue_handler, scheduled_handler
 from tests.dsl.memory_instance import Run, record
 
@@ -165,3 +169,49 @@ def test_a_deployment_is_told_why_it_is_refused() -> None:
 
 def test_what_is_taken_down_is_not_looked_at() -> None:
     assert deployed(InvalidError("no way to S3", hint="make one"), "Delete")["Status"] == "SUCCESS"
+
+
+def test_a_function_reports_its_release_at_its_events_and_not_at_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processes, clock = MemoryProcessReports(), VirtualClock()
+    made: list[str] = []
+
+    def reports(function: str) -> ReleaseReports:
+        made.append(function)
+        return ReleaseReports(processes, clock=clock, process="p", program=function)
+
+    monkeypatch.setattr("lambdas.shape.function_reports", reports)
+    handler = scheduled_handler(lambda: None, lambda _app, _tick: None)
+    run, tick = Run(), {"time": "2026-01-01T00:00:00Z"}
+    for _ in range(2):
+        handler(tick, run)
+        clock.advance(60)
+    (report,) = processes.living(clock.now())
+    assert (report.release, report.program) == (THIS.name, run.function_name)
+    assert clock.now() - report.at == 120 * 1_000_000, "the second event was too soon"
+    clock.advance(600)
+    handler(tick, run)
+    (again,) = processes.living(clock.now())
+    assert (again.at, again.started) == (clock.now(), report.started)
+    assert made == [run.function_name]
+
+
+def test_what_a_deployment_waits_for_is_no_process_of_the_lake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def reports(function: str) -> None:
+        raise AssertionError(function)
+
+    monkeypatch.setattr("lambdas.shape.function_reports", reports)
+    answers: list[bytes] = []
+    handler = deployed_handler(
+        lambda: None, lambda _: None, answer=lambda _, body: answers.append(body)
+    )
+    names = dict.fromkeys(("StackId", "RequestId", "LogicalResourceId", "ResponseURL"), "x")
+    handler({"RequestType": "Create", **names}, Run())
+    assert len(answers) == 1
+
+
+def test_a_function_that_is_not_told_where_reports_nothing() -> None:
+    assert function_reports("f") is None

@@ -14,6 +14,7 @@ from lakebed.config.environments import (
     FunctionEnvironment,
     QueryEnvironment,
     QueryQueueEnvironment,
+    ReportedEnvironment,
     ScheduledWorkEnvironment,
     TableFunctionEnvironment,
     TaskStartEnvironment,
@@ -41,6 +42,9 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     "ingest-tasks-start": TaskStartEnvironment,
 }
 """Of each function that is deployed, by its name in an instance."""
+
+REPORTED = variables_named(ReportedEnvironment)
+"""What each of them is told, too."""
 
 HANDLERS = [
     f"lambdas.{room}.{verb}.handler"
@@ -112,7 +116,8 @@ def test_a_function_is_given_what_it_reads(functions: dict[str, dict[str, Any]])
     assert set(functions) == set(ENVIRONMENTS)
     for name, function in functions.items():
         variables = function["Environment"]["Variables"]
-        assert set(variables) == variables_named(ENVIRONMENTS[name]), name
+        assert set(variables) == variables_named(ENVIRONMENTS[name]) | REPORTED, name
+        assert variables["LAKEBED_PROCESSES_TABLE"] == "lakebed-dev-tracker"
 
 
 def test_a_function_is_called_as_its_handler(functions: dict[str, dict[str, Any]]) -> None:
@@ -198,6 +203,25 @@ def test_each_function_has_a_role_of_its_own_with_exact_statements(templates: Te
                     assert actions in UNNAMED
                 elif "*" in text:
                     assert text.rstrip('"]}').endswith((*FOLDERS, IN_CLUSTER)), text
+
+
+def test_each_function_and_task_may_report_itself_and_reports_of_jobs_are_others(
+    templates: Templates,
+) -> None:
+    partitions: dict[str, list[list[str]]] = {"process#*": [], "job#*": []}
+    reporters = 0
+    for role in properties(templates, "AWS::IAM::Role"):
+        (policy,) = role["Policies"]
+        puts = by_action(policy["PolicyDocument"]["Statement"]).get("dynamodb:PutItem", [])
+        of_tracker = [one for one in puts if "racker" in json.dumps(one["Resource"])]
+        for one in of_tracker:
+            keys = one["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+            partitions[keys[0]].append(keys)
+        reporters += len(of_tracker) > 0
+    others = len(ROLES_WITHOUT_DATA)
+    assert reporters == len(ENVIRONMENTS) + len(ROLES_OF_OTHERS) - others
+    assert partitions["process#*"] == [["process#*"]] * reporters
+    assert {tuple(keys) for keys in partitions["job#*"]} == {("job#*", "task#*")}
 
 
 def test_who_writes_files_may_give_up_large_ones(templates: Templates) -> None:

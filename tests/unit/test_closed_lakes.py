@@ -30,8 +30,9 @@ OF_THE_LAKE: dict[str, Callable[[Lake], object]] = {
     "dead_letters": lambda lake: lake.dead_letters(),
     "redrive": lambda lake: lake.redrive(),
     "fsck": lambda lake: lake.fsck(),
-    "formats": lambda lake: lake.formats(),
-    "raise_formats": lambda lake: lake.raise_formats(),
+    "upgrade_status": lambda lake: lake.upgrade_status(),
+    "plan_upgrade": lambda lake: lake.plan_upgrade(),
+    "finish_upgrade": lambda lake: lake.finish_upgrade(),
 }
 OF_A_TABLE: dict[str, Callable[[Table], object]] = {
     "schema": lambda table: table.schema,

@@ -1,6 +1,7 @@
 """A folder for one process's rows on their way. Any process may remove it when its owner has died.
 
-<name>.lock   held by the process while it lives; the kernel frees it when it dies, however
+<name>.lock   held by the process while it lives; the kernel frees it when it dies, however. In it
+              stands what the process says of itself, if it does
 <name>/       what it spills
 """
 
@@ -34,6 +35,14 @@ class ProcessFolder:
         if hasattr(self, "path"):
             self.close()
 
+    def write_note(self, body: bytes) -> None:
+        """Write down what this process says of itself, in place of what it said before."""
+        with translated("writing what a process says of itself"):
+            self._lock.seek(0)
+            self._lock.write(body)
+            self._lock.truncate()
+            self._lock.flush()
+
     def close(self) -> None:
         """Remove it and all that is in it. Safe to call again."""
         if not self._lock.closed:
@@ -47,6 +56,18 @@ def dead_in(root: Path) -> list[Path]:
     """Return what processes that are dead left in the folder `root`."""
     with translated("looking for spilled rows"):
         return [path for path in sorted(root.iterdir()) if _is_dead(path)]
+
+
+def notes_of_living(root: Path) -> list[tuple[Path, bytes, float]]:
+    """Return the lock of each living process with a folder in `root`, what it wrote down, and when,
+    in seconds since 1970."""
+    found = []
+    with translated("looking for processes"):
+        for path in sorted(root.glob(f"*{SUFFIX}")):
+            with suppress(FileNotFoundError):  # it ended just now
+                if is_held(path):
+                    found.append((path, path.read_bytes(), path.stat().st_mtime))
+    return found
 
 
 def others_alive(root: Path, mine: ProcessFolder) -> list[int]:

@@ -6,6 +6,7 @@ from lakebed.backends.memory.job_queues import MemoryJobQueue, MemoryJobQueues
 from lakebed.backends.memory.job_tracker import MemoryJobTracker
 from lakebed.backends.memory.leases import MemoryLeases
 from lakebed.backends.memory.object_store import MemoryObjectStore
+from lakebed.backends.memory.processes import MemoryProcessReports
 from lakebed.backends.memory.secrets import MemorySecrets
 from lakebed.backends.memory.table_marks import MemoryTableMarks
 from lakebed.backends.memory.table_registry import MemoryTableRegistry
@@ -21,6 +22,7 @@ __all__ = [
     "MemoryJobTracker",
     "MemoryLeases",
     "MemoryObjectStore",
+    "MemoryProcessReports",
     "MemorySecrets",
     "MemoryTableMarks",
     "MemoryTableRegistry",

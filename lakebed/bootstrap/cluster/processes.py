@@ -17,10 +17,12 @@ import pyarrow as pa
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.process_folder import ProcessFolder, remove_dead
 from lakebed.backends.local.source_files import LocalSourceFiles
+from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.object_places import ObjectsLocation, location_of, objects_for_process
+from lakebed.bootstrap.releases import report_by_lock
 from lakebed.bulk_import.do_task import DoTask
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.ports.object_store import ObjectStore
@@ -79,6 +81,7 @@ def doing(location: bytes) -> Iterator[DoTask]:
     where = msgspec.json.decode(location, type=ClusterLocation)
     stores = _opened_stores(where)
     with closing(ProcessFolder(stores.root)) as folder:
+        report_by_lock(stores.root, folder, SystemClock())
         in_s3 = stores.sources(folder.path)
         yield DoTask(
             objects=stores.objects,

@@ -47,4 +47,6 @@ def opened(environment: BulkImportEnvironment) -> App:
         registry_table=environment.registry_table,
         tracker_table=environment.tracker_table,
     )
-    return open_instance(instance, resources=resources, queues=AbsentQueues())
+    return open_instance(
+        instance, resources=resources, queues=AbsentQueues(), first_report_seconds=0.0
+    )

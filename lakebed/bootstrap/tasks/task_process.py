@@ -125,7 +125,9 @@ def opened(environment: TaskEnvironment) -> App:
     )
     resources = resources_named(environment, more)
     memory = Memory(work_bytes=task_work_bytes())
-    return open_instance(resources.instance, resources=resources, memory=memory)
+    return open_instance(
+        resources.instance, resources=resources, memory=memory, first_report_seconds=0.0
+    )
 
 
 def resources_named(

@@ -1,8 +1,11 @@
 """Make the stored forms of a release: `python -m tests.golden.releases.make FOLDER`, run once over
 the sources of that release. What it made is never made again; tests read it for ever.
 
-`lake.tar.xz`: the directory of a lake. `expected.json`: what its tables hold. `messages.json`:
-bodies of internal messages, the parameter of an instance, and what they say.
+`lake.tar.xz`: the directory of a lake. `expected.json`: what its tables hold. `more.json`: what
+else it holds, since 0.3.0. `export.tar.xz`: an export of one of its tables. `messages.json`: bodies
+of internal messages, the parameter of an instance, and what they say.
+
+FOLDER is named after the release. That of a release without a tag may be made again.
 """
 
 from __future__ import annotations
@@ -31,8 +34,10 @@ from lakebed.model.jobs import (
     encode_table_message,
 )
 from lakebed.model.names import JobId, Micros, TableId
+from lakebed.model.releases import THIS
 from lakebed.ports.job_queue import Message
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
+from tests.golden.releases.make_more import make_bodies, make_feeds, make_versions
 from tests.golden.releases.rows import rows_text
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -79,8 +84,9 @@ def trips(first: int, count: int, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def make_lake(folder: Path) -> dict[str, object]:
-    """Make a lake with what a lake may hold. Returns what is expected of it."""
+def make_lake(folder: Path) -> tuple[dict[str, object], dict[str, object]]:
+    """Make a lake with what a lake may hold, and beside it an export. Returns rows of its tables,
+    and what else is expected of it."""
     clock = VirtualClock()
     app = open_local(folder, clock=clock)
     lake = Lake(app)
@@ -118,6 +124,10 @@ def make_lake(folder: Path) -> dict[str, object]:
     lake.rename_table("old", "rides")
     lake.set_online("rides", online=False)
     clock.advance(60)
+    more: dict[str, object] = {
+        **make_versions(lake, folder.parent / "export"),
+        **make_feeds(app, lake, folder.parent / "records"),
+    }
     expected: dict[str, object] = {
         name: rows_text(lake.table(name).query().read_all()) for name in lake.tables()
     }
@@ -128,7 +138,7 @@ def make_lake(folder: Path) -> dict[str, object]:
     letters.send([Message(b'{"id":"dead","table":"trips","files":["s3://landing/a.csv"]}')])
     letters.give_up(letters.receive(messages_max=1, hidden_seconds=60)[0])
     lake.close()
-    return expected
+    return expected, more
 
 
 def make_messages(lake: Path) -> dict[str, object]:
@@ -153,6 +163,8 @@ def make_messages(lake: Path) -> dict[str, object]:
         registry_table="lakebed-dev-registry",
         tracker_table="lakebed-dev-tracker",
         queues={"compaction": "https://sqs/lakebed-dev-compaction.fifo"},
+        quotas={"L-B99A9384": 10},
+        release=THIS.name,
     )
     return {
         "compaction": encode_message(CompactionMessage(TableId("1b" * 16), JobId("j"))).hex(),
@@ -160,6 +172,7 @@ def make_messages(lake: Path) -> dict[str, object]:
         "commits": commits.body.hex(),
         "import request": msgspec.json.encode(request).hex(),
         "parameter": encode_resources(resources),
+        **make_bodies(),
     }
 
 
@@ -183,10 +196,15 @@ def main(target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         lake = Path(scratch) / "lake"
-        expected = make_lake(lake)
+        expected, more = make_lake(lake)
         (target / "lake.tar.xz").write_bytes(packed(lake))
+        (target / "export.tar.xz").write_bytes(packed(Path(scratch) / "export"))
         messages = make_messages(lake)
-    for name, told in (("expected.json", expected), ("messages.json", messages)):
+    for name, told in (
+        ("expected.json", expected),
+        ("more.json", more),
+        ("messages.json", messages),
+    ):
         text = json.dumps(told, indent=1, sort_keys=True) + "\n"
         (target / name).write_text(text, encoding="utf-8")
 

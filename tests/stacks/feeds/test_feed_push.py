@@ -13,6 +13,7 @@ from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.rules import security_rules as rules
 from tests.stacks.rules.iam_rules import unknown_to_iam
 from tests.stacks.test_checks import reports
+from tests.stacks.test_functions import REPORTED
 from tests.stacks.test_security import KEY
 from tests.stacks.test_templates import resources
 
@@ -105,7 +106,7 @@ def test_the_function_is_given_what_it_reads_and_has_time_for_an_answer(pushed: 
     assert function["FunctionName"] == "lakebed-dev-feeds-push"
     assert function["Handler"] == "lambdas.feeds.push.handler"
     variables = function["Environment"]["Variables"]
-    assert set(variables) == variables_named(TableFunctionEnvironment)
+    assert set(variables) == variables_named(TableFunctionEnvironment) | REPORTED
     assert function["Timeout"] == SECONDS_MAX >= 2 * WAITS_SECONDS
 
 

@@ -14,6 +14,7 @@ from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.feeds.test_feeds import statements
 from tests.stacks.rules.iam_rules import unknown_to_iam
 from tests.stacks.rules.security_rules import objects_written_twice, services_without_source
+from tests.stacks.test_functions import REPORTED
 from tests.stacks.test_security import QUEUE
 from tests.stacks.test_templates import resources
 
@@ -55,7 +56,7 @@ def test_the_function_is_given_what_it_reads_and_time_to_commit_what_it_holds(
     taking: Templates,
 ) -> None:
     found = function(taking)
-    assert set(found["Environment"]["Variables"]) == variables_named(FeedTakeEnvironment)
+    assert set(found["Environment"]["Variables"]) == variables_named(FeedTakeEnvironment) | REPORTED
     assert found["Handler"] == "lambdas.feeds.take.handler"
     assert found["Timeout"] == SECONDS_MAX >= 2 * TAKE_SECONDS_MAX
 

@@ -38,6 +38,7 @@ INSPECTIONS = {
     "job_history": "lakebed.inspection.job_history",
     "dead_letters": "lakebed.inspection.dead_letters",
     "redrive": "lakebed.inspection.redrive",
+    "upgrade": "lakebed.upgrades.upgrade_lake",
 }
 """The module of each service that few commands use."""
 

@@ -25,13 +25,14 @@ RESOURCES = InstanceResources(
     tracker_table="lakebed-dev-tracker",
     queues={"compaction": "https://sqs.example/123456789012/lakebed-dev-compaction.fifo"},
     quotas={"L-B99A9384": 10},
+    release="0.3.0",
 )
 STORED = (
     '{"format":1,"instance":"dev","bucket":"lakebed-dev-data-123456789012-eu-west-1",'
     '"prefix":"lake","log_table":"lakebed-dev-log","registry_table":"lakebed-dev-registry",'
     '"tracker_table":"lakebed-dev-tracker",'
     '"queues":{"compaction":"https://sqs.example/123456789012/lakebed-dev-compaction.fifo"},'
-    '"quotas":{"L-B99A9384":10}}'
+    '"quotas":{"L-B99A9384":10},"release":"0.3.0"}'
 )
 
 
@@ -112,6 +113,11 @@ def test_wrong_settings_are_refused_by_name(changes: dict[str, object], says: st
 def test_what_a_deployment_wrote_stays_readable() -> None:
     assert encode_resources(RESOURCES) == STORED
     assert decode_resources(STORED, DEV) == RESOURCES
+
+
+def test_an_older_deployment_does_not_say_its_release() -> None:
+    older = STORED.replace(',"release":"0.3.0"', "")
+    assert decode_resources(older, DEV) == msgspec.structs.replace(RESOURCES, release="")
 
 
 def test_what_a_newer_deployment_wrote_is_refused_as_such() -> None:

@@ -216,10 +216,10 @@ def test_a_lake_of_older_releases_gets_no_tags_and_reads_its_past(
         first = table.ingest(rows("a")).number
         table.ingest(rows("b"))
         assert found(table, first) == ["a"]
-        with pytest.raises(FormatGateError, match="lakebed formats --raise"):
+        with pytest.raises(FormatGateError, match="lakebed upgrade finish"):
             table.tag("then")
         assert lake.status("t")[0].horizon is None
-        lake.raise_formats()
+        lake.finish_upgrade()
         clock.advance(61)
         with pytest.raises(VersionExpiredError):
             table.tag("then", as_of=first)

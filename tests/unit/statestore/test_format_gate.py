@@ -50,7 +50,7 @@ def test_an_entry_that_is_not_allowed_is_not_written_and_harms_no_neighbour(
 ) -> None:
     story = story_of(OLDEST)
     before = story.log.appended
-    with pytest.raises(FormatGateError, match="lakebed formats --raise") as caught:
+    with pytest.raises(FormatGateError, match="lakebed upgrade finish") as caught:
         story.when_committed(SETTINGS)
     assert not isinstance(caught.value, InvalidError), "nobody's request is rejected for it"
     assert caught.value.facts == {"needs": needs_more, "to": OLDEST.entry}
@@ -158,7 +158,7 @@ def test_what_an_older_layout_has_no_table_for_is_never_left_out(tmp_path: Path)
     story.when_committed(Define(ConnectionId("feed"), 1))
     allowed = Formats(entry=NEWEST.entry, state=2)
     snapshots = Snapshots(TableId("t"), story.objects, scratch=tmp_path, formats=lambda: allowed)
-    with pytest.raises(FormatGateError, match="lakebed formats --raise"):
+    with pytest.raises(FormatGateError, match="lakebed upgrade finish"):
         snapshots.write(story.state)
     assert not list(snapshots.newest_first())
     assert not list(tmp_path.iterdir())

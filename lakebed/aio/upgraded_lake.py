@@ -1,0 +1,47 @@
+"""The async twin of `lakebed.face.upgraded_lake`.
+
+Made by `make docs` from `lakebed/face/upgraded_lake.py`; change it there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakebed.aio.restored_lake import RestoredLake
+from lakebed.face.upgraded_lake import UpgradedLake as SyncUpgradedLake
+
+if TYPE_CHECKING:
+    from lakebed.upgrades.judge_upgrade import UpgradePlan, UpgradeStatus
+
+
+class UpgradedLake(RestoredLake):
+    """A lake on which two releases may work, while one replaces the other."""
+
+    _sync: SyncUpgradedLake
+
+    async def upgrade_status(self) -> UpgradeStatus:
+        """Return which forms may be written to this lake, which this release can write, and the
+        processes that may live, with their releases.
+        """
+        return await self._calls.run(self._sync.upgrade_status)
+
+    async def plan_upgrade(self) -> UpgradePlan:
+        """Return what is to be done next, so that the lake is used by this release alone. Changes
+        nothing.
+
+        Raises:
+            NewerFormatError: this release is older than what the lake allows, or than what deployed
+                the instance.
+            ReleaseSkippedError: a process that lives, or the instance, is two releases older.
+        """
+        return await self._calls.run(self._sync.plan_upgrade)
+
+    async def finish_upgrade(self) -> UpgradeStatus:
+        """Allow all forms that this release can write. It is never taken back: older releases
+        cannot open what is written from then on. Again does nothing.
+
+        Raises:
+            OlderProcessError: a process of an older release may live, or one is deployed.
+            NewerFormatError, ReleaseSkippedError: as `plan_upgrade`. Nothing was changed.
+        """
+        return await self._calls.run(self._sync.finish_upgrade)

@@ -1,0 +1,1 @@
+"""What releases run of an instance, as its processes report."""

@@ -1,0 +1,1 @@
+"""An instance between two releases."""

@@ -1,0 +1,1 @@
+"""What every store of process reports promises."""

@@ -1,0 +1,1 @@
+"""How one release replaces another."""
