@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from lakebed.errors import InvalidError
+
+if TYPE_CHECKING:
+    from lakebed.config.instance import InstanceSettings
 
 WORKERS_MAX = 200
 PORTS_MAX, PORT_MAX = 20, 65_535
@@ -91,19 +94,8 @@ def port_ranges(ports: str) -> list[tuple[int, int]]:
     return [(int(first), int(last or first)) for first, _, last in parts]
 
 
-def check_feed_access(
-    *,
-    ports: str,
-    secrets: str,
-    queues: str,
-    schemas: bool,
-    workers_max: int,
-    takes: bool,
-    has_own_way_out: bool,
-) -> None:
+def check_feed_access(settings: InstanceSettings, *, has_own_way_out: bool) -> None:
     """Check that the settings fit together.
-
-    takes: the function takes what trickles, and reaches queues.
 
     has_own_way_out: tasks reach more than the services that the instance's own network has
         endpoints of.
@@ -112,21 +104,22 @@ def check_feed_access(
         InvalidError: something is open to tasks that there are not, or cannot be reached; ports
             that are none; names twice, or too many.
     """
-    given = {"feed_ports": ports, "feed_secrets": secrets, "feed_queues": queues}
-    named = [name for name, value in (*given.items(), ("feed_schemas", schemas)) if value]
-    for_tasks = [name for name in named if not (takes and name == "feed_queues")]
-    if for_tasks and not workers_max:
+    listed = ("feed_ports", "feed_secrets", "feed_queues")
+    named = [name for name in (*listed, "feed_schemas") if getattr(settings, name)]
+    for_tasks = [name for name in named if not (settings.feed_take and name == "feed_queues")]
+    if for_tasks and not settings.feed_workers_max:
         hint = "add `-c feed_workers_max=1`, or leave them out"
         raise InvalidError(
             "settings of tasks that there are not", settings=", ".join(for_tasks), hint=hint
         )
-    for name, value in given.items():
-        _check_named(name, value)
-    _check_ports(ports)
-    if not has_own_way_out and (ports or secrets or schemas):
+    for name in listed:
+        _check_named(name, getattr(settings, name))
+    _check_ports(settings.feed_ports)
+    out_of_reach = [name for name in named if name != "feed_queues"]
+    if out_of_reach and not has_own_way_out:
         raise InvalidError(
             "a network without addresses reaches S3, DynamoDB and SQS, and nothing else",
-            settings=", ".join(name for name in named if name != "feed_queues"),
+            settings=", ".join(out_of_reach),
             task_addresses="private",
             hint="add vpc_id and subnet_ids of a network that leads to your brokers and has"
             " endpoints of Secrets Manager and Glue, as you need them",

@@ -282,15 +282,8 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     check_alarms(mail=found.alarm_mail, topic_arn=found.alarm_topic_arn)
     check_arns(found.arns())
     check_task_size(vcpus=found.task_vcpus, memory_mib=found.task_memory_mib)
-    check_feed_access(
-        ports=found.feed_ports,
-        secrets=found.feed_secrets,
-        queues=found.feed_queues,
-        schemas=found.feed_schemas,
-        workers_max=found.feed_workers_max,
-        takes=found.feed_take,
-        has_own_way_out=found.task_addresses == "public" or bool(found.vpc_id),
-    )
+    has_own_way_out = found.task_addresses == "public" or bool(found.vpc_id)
+    check_feed_access(found, has_own_way_out=has_own_way_out)
     return found
 
 
