@@ -14,7 +14,10 @@ from lakebed.statestore.table_state.state import TableState
 
 
 class Keeper(NamedTuple):
-    """Who keeps a version, in words; follows: what it needs are the versions behind."""
+    """Who keeps a version, in words.
+
+    follows: it needs the versions behind, and not this one.
+    """
 
     number: TransactionNumber
     name: str
@@ -22,8 +25,8 @@ class Keeper(NamedTuple):
 
 
 def keepers(state: TableState) -> list[Keeper]:
-    """Return all who keep versions of a table, but for followers that fell behind. Nobody does
-    while older releases work on it, which emptied logs without a look at pins."""
+    """Return all who keep versions of a table, but for followers that fell behind. Of a table of
+    older releases, which emptied logs without a look at pins, there are none."""
     if horizon_of(state) is None:
         return []
     found = [Keeper(tag.number, f"tag {tag.name}") for tag in tags_of(state)]

@@ -23,8 +23,10 @@ RequestPrice = Callable[[], float]
 
 
 class WholeFiles(msgspec.Struct, frozen=True):
-    """What files cost that a query reads to their ends. below: keys from which on that is more
-    than it may read."""
+    """What files cost that a query reads to their ends.
+
+    below: the key from which on that is more than it may read.
+    """
 
     files: int
     size: int

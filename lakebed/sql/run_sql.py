@@ -45,6 +45,9 @@ class SqlLimits(msgspec.Struct, frozen=True):
     on_progress: Callable[[int], None] = lambda _rows: None
 
 
+NO_LIMITS = SqlLimits()
+
+
 class _RowsRead:
     """Sums the rows of scans, which the engine reads in threads of its own."""
 
@@ -70,7 +73,7 @@ class RunSql:
         *,
         engine: ShutEngine,
         monotonic: Callable[[], float],
-        limits: SqlLimits = SqlLimits(),  # noqa: B008 - frozen
+        limits: SqlLimits = NO_LIMITS,
     ) -> None:
         self._limits = limits
         self._query = query
