@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakebed.config.packages import ITERATORS
+from lakebed.config.packages import ITERATORS, installed_steps
 from lakebed.errors import IteratorError, LakebedError, did_you_mean
 from lakebed.model.processing import IteratorUse
 
@@ -26,9 +26,7 @@ def load_iterator(use: IteratorUse, columns: pa.Schema) -> RowIterator:
     Raises:
         IteratorError: no installed package has it, or it cannot be loaded or configured.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415  30 ms, of no use to a lookup
-
-    installed = {point.name: point for point in entry_points(group=ITERATORS)}
+    installed = installed_steps(ITERATORS)
     found = installed.get(use.name)
     if found is None:
         hint = did_you_mean(use.name, installed, what="iterator")

@@ -164,7 +164,7 @@ def _check_names(wheels: Sequence[Wheel]) -> None:
         if hidden:
             hint = "give the package's modules names of their own"
             raise InvalidError(
-                "a package would hide modules of others",
+                "a package has a module of the name of another",
                 file=wheel.path,
                 modules=", ".join(hidden),
                 hint=hint,

@@ -180,8 +180,8 @@ def test_what_cannot_work_is_refused_by_the_file(tmp_path: Path) -> None:
 
     for name, how, match in (
         ("taken", {"name": "numpy"}, "that Lakebed brings.*numpy"),
-        ("ours", {"more": {"lakebed/x.py": b""}}, "would hide modules.*lakebed"),
-        ("stdlib", {"name": "json"}, "would hide modules.*json"),
+        ("ours", {"more": {"lakebed/x.py": b""}}, "of the name of another.*lakebed"),
+        ("stdlib", {"name": "json"}, "of the name of another.*json"),
         ("outside", {"more": {"../x.py": b""}}, "outside of itself"),
         ("root", {"more": {"/x.py": b""}}, "outside of itself"),
         ("needy", {"needs": ("pandas>=2",)}, "needs one that is not there.*pandas"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from lakebed.config.packages import STRATEGIES
+from lakebed.config.packages import STRATEGIES, installed_steps
 from lakebed.config.settings import TableSettings
 from lakebed.ports.compaction_strategies import LeafFile
 
@@ -56,9 +56,7 @@ def main() -> None:
 
 
 def _found(name: str) -> Strategy | LeafAnswer:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - needed here alone
-
-    points = {point.name: point for point in entry_points(group=STRATEGIES)}
+    points = installed_steps(STRATEGIES)
     if name not in points:
         return LeafAnswer(problem="no such strategy is installed", known=tuple(sorted(points)))
     problem = _Problem("a strategy cannot be loaded")
