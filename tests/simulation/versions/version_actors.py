@@ -122,7 +122,8 @@ def read_version(
     pin: str | None = None,
     renew: Callable[[], None] = lambda: None,
 ) -> None:
-    """Read a version, and compare. tag, pin: the name of what keeps it. renew: called in between."""
+    """Read a version, and compare. tag, pin: the name of what keeps it. renew: is called while it
+    is read."""
     auditor = world.auditors[table.id]
     condition = actors.some_condition(world)
     wanted = auditor.rows_at(number)
