@@ -225,7 +225,8 @@ def test_a_version_that_is_not_there_is_refused_and_pins_nothing(
         ("2013-01-01", InvalidError),
         (2.5, InvalidError),
     ):
-        options = ScanOptions(pin_seconds=pin_seconds, as_of=as_of)  # type: ignore[arg-type]  # on purpose
+        asked: Any = as_of
+        options = ScanOptions(pin_seconds=pin_seconds, as_of=asked)
         with pytest.raises(kind) as caught:
             planned(lake, "plain", options)
         assert caught.value.hint
