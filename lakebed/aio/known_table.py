@@ -66,7 +66,8 @@ class KnownTable(FedTable):
         """Give settings new values, for all who work on the table. Returns all settings.
 
         Raises:
-            InvalidError: an unknown setting, a value out of bounds; nothing was changed.
+            InvalidError: an unknown setting, a value out of bounds, a strategy that is not there;
+                nothing was changed.
         """
         return await self._calls.run(lambda: self._sync.change_settings(**changes))
 

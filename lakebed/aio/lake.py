@@ -44,7 +44,7 @@ class Lake(UpgradedLake):
 
         Raises:
             InvalidError: a name, split point, setting or processing that is not allowed, an
-                iterator that is not installed; nothing was changed.
+                iterator or strategy that is not there; nothing was changed.
             TableExistsError: the name is taken; that table is untouched.
         """
         return await self._calls.run(

@@ -5,7 +5,7 @@ Made by `make docs` from `lakebed/face/read_table.py`; change it there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -86,14 +86,22 @@ class ReadTable(WrittenTable):
         where: Predicate | pc.Expression | str | None = None,
         scan_bytes_max: int | None = None,
         as_of: AsOf | None = None,
+        on_progress: Callable[[int], None] = lambda _rows: None,
     ) -> int:
         """Return how many rows `query` gives with the same arguments. Without any the table's state
         knows it, where rows are kept as they came: no file is read, but for parts of files that a
         split has cut since. Otherwise one column is read. `len(table)` is the same without any.
+
+        on_progress: is called with how many rows were read and counted so far.
         """
         return await self._calls.run(
             lambda: self._sync.count(
-                keys=keys, ranges=ranges, where=where, scan_bytes_max=scan_bytes_max, as_of=as_of
+                keys=keys,
+                ranges=ranges,
+                where=where,
+                scan_bytes_max=scan_bytes_max,
+                as_of=as_of,
+                on_progress=on_progress,
             )
         )
 
