@@ -8,6 +8,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from lakebed.config.deployed_release import DEPLOYED_RELEASE
 from lakebed.config.instance import (
     Deployment,
     InstanceResources,
@@ -15,7 +16,6 @@ from lakebed.config.instance import (
     parameter_name,
 )
 from lakebed.config.quotas import QUOTAS, quotas_needed
-from lakebed.model.releases import THIS
 from stacks.constructs.job_queue import FifoJobQueue
 
 
@@ -48,7 +48,7 @@ class AddressStack(Stack):
             tracker_table=tracker.table_name,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
             quotas=quotas_needed(deployment.settings),
-            release=THIS.name,
+            release=DEPLOYED_RELEASE,
         )
         ssm.StringParameter(
             self,
