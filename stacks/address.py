@@ -9,6 +9,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 from msgspec import UNSET
 
+from lakebed.config.deployed_release import DEPLOYED_RELEASE
 from lakebed.config.instance import (
     Deployment,
     InstanceResources,
@@ -16,7 +17,6 @@ from lakebed.config.instance import (
     parameter_name,
 )
 from lakebed.config.quotas import QUOTAS, quotas_needed
-from lakebed.model.releases import THIS
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.packages import recorded_packages
 
@@ -51,7 +51,7 @@ class AddressStack(Stack):
             queues={queue.kind: queue.queue.queue_url for queue in queues},
             quotas=quotas_needed(deployment.settings),
             packages=recorded_packages(deployment) or UNSET,
-            release=THIS.name,
+            release=DEPLOYED_RELEASE,
         )
         ssm.StringParameter(
             self,

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 
 from lakebed.bootstrap.aws_stores import import_requests_of
-from lakebed.bootstrap.functions.table_stores import (
-    TableStores,
-    amazon_clients,
-    amazon_table_stores,
-)
+from lakebed.bootstrap.functions.function_clients import amazon_clients
+from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_stores
 from lakebed.bulk_import.follow_runs import FollowRuns
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.config.environments import BulkImportFollowEnvironment, environment_of

@@ -38,8 +38,9 @@ def app() -> App:
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
     from lakebed.backends.aws.spark_runs import StartableRuns
     from lakebed.bootstrap.aws_stores import import_requests_of
+    from lakebed.bootstrap.functions.function_clients import amazon_clients
     from lakebed.bootstrap.functions.table_names import catalog_over
-    from lakebed.bootstrap.functions.table_stores import amazon_clients, amazon_table_stores
+    from lakebed.bootstrap.functions.table_stores import amazon_table_stores
     from lakebed.bulk_import.start_runs import StartRuns
     from lakebed.ingest.allowed_files import AllowedSources
 

@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.functions.table_stores import (
-    TableStores,
-    amazon_clients,
-    amazon_table_stores,
-)
+from lakebed.bootstrap.functions.function_clients import amazon_clients
+from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_stores
 from lakebed.config.environments import CommitterEnvironment, environment_of
 from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import JobTracker

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.functions.table_stores import (
-    TableStores,
-    amazon_clients,
-    amazon_table_stores,
-)
+from lakebed.bootstrap.functions.function_clients import amazon_clients
+from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_stores
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob
 from lakebed.config.environments import DeadLettersEnvironment, environment_of

@@ -11,7 +11,8 @@ import msgspec
 
 from lakebed.backends.aws.feeds.url_requests import UrlRequest, request_of, response_of
 from lakebed.bootstrap.feeds.pushed_feeds import landed_items, pushed_segments, rules_of
-from lakebed.bootstrap.functions.table_stores import amazon_clients, amazon_table_stores
+from lakebed.bootstrap.functions.function_clients import amazon_clients
+from lakebed.bootstrap.functions.table_stores import amazon_table_stores
 from lakebed.config.environments import TableFunctionEnvironment, environment_of
 from lakebed.config.feed_sources import PushFeed
 from lakebed.config.feeds import landing_table_name

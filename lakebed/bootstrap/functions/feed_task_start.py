@@ -7,7 +7,7 @@ from functools import partial
 
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.functions.table_stores import amazon_clients
+from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.bootstrap.functions.task_start import started_by
 from lakebed.config.environments import FeedTaskStartEnvironment, environment_of
 from lakebed.feeds.known_definitions import read_definitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from lakebed.bootstrap.functions.table_stores import amazon_clients
+from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.config.environments import NetworkCheckEnvironment, environment_of
 from lakebed.tasks.check_network import CheckNetwork
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.aws_stores import objects_of
+from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.bootstrap.functions.sent_messages import SentMessages
 from lakebed.bootstrap.functions.table_names import catalog_over
-from lakebed.bootstrap.functions.table_stores import amazon_clients, amazon_table_stores
+from lakebed.bootstrap.functions.table_stores import amazon_table_stores
 from lakebed.config.environments import QueryEnvironment, QueryQueueEnvironment, environment_of
 from lakebed.config.job_queues import QUERY_HELD_SECONDS
 from lakebed.errors import LakebedError

@@ -6,7 +6,7 @@ import os
 
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.functions.table_stores import clients_of_function
+from lakebed.bootstrap.functions.function_clients import clients_of_function
 from lakebed.bootstrap.releases import new_process_name
 from lakebed.config.environments import ReportedEnvironment, environment_of, variables_named
 from lakebed.upgrades.release_reports import ReleaseReports

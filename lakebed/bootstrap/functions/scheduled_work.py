@@ -10,11 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.functions.table_stores import (
-    TableStores,
-    amazon_clients,
-    amazon_table_stores,
-)
+from lakebed.bootstrap.functions.function_clients import amazon_clients
+from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_stores
 from lakebed.config.environments import (
     CompactionCreationEnvironment,
     ScheduledWorkEnvironment,

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import os
 
-from lakebed.bootstrap.functions.table_stores import (
-    TableStores,
-    amazon_clients,
-    amazon_table_stores,
-)
+from lakebed.bootstrap.functions.function_clients import amazon_clients
+from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_stores
 from lakebed.config.environments import TableFunctionEnvironment, environment_of
 from lakebed.garbage.sweep import DeleteTableObjects
 from lakebed.tables.catalog import TableCatalog

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.aws_stores import objects_of
 from lakebed.config.functions import DISK_MIB_MIN, full_disk_hint, states_bytes_max
@@ -32,9 +31,6 @@ from lakebed.statestore.warm_heads import WarmHeads
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
     from lakebed.config.environments import BulkImportStartEnvironment, TableFunctionEnvironment
-
-_made: list[AmazonClients] = []
-"""The last clients that were made: a function makes one set, and keeps it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,20 +116,6 @@ def table_stores(
         heads=heads,
         scratch=scratch,
     )
-
-
-def amazon_clients() -> AmazonClients:
-    """Return clients in the region and with the role that the function has."""
-    from lakebed.backends.aws.clients import AmazonClients
-
-    clients = AmazonClients(clock=SystemClock(), rng=system_random())
-    _made[:] = [clients]
-    return clients
-
-
-def clients_of_function() -> AmazonClients:
-    """Return the clients that this process's services have; new ones take a tenth of a second."""
-    return _made[0] if _made else amazon_clients()
 
 
 def amazon_table_stores(

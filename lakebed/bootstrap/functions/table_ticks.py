@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.functions.table_stores import amazon_clients
+from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.config.environments import TriggerEnvironment, environment_of
 from lakebed.schedules.send_ticks import SendTicks
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.functions.table_stores import amazon_clients
+from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.config.environments import StartedTaskEnvironment, TaskStartEnvironment, environment_of
 from lakebed.config.fargate import SPOT
 from lakebed.ports.job_queue import QueueLoad

@@ -12,7 +12,7 @@ from lakebed.bootstrap.aws import open_instance
 from lakebed.bootstrap.aws_stores import import_requests_of
 from lakebed.bootstrap.bulk_import import BulkImportApp, ClusterFor
 from lakebed.bootstrap.functions.bulk_import_start import sources_in
-from lakebed.bootstrap.functions.table_stores import amazon_clients
+from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.config.environments import BulkImportEnvironment, environment_of
 from lakebed.config.instance import InstanceResources, instance_id
 from lakebed.observe.json_lines import write_json_lines

@@ -7,7 +7,7 @@ import pytest
 
 from lakebed.backends.aws.releases.processes import DynamoProcessReports
 from lakebed.backends.aws.table_registry import DynamoTableRegistry
-from lakebed.bootstrap.functions.table_stores import amazon_clients
+from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.errors import OlderProcessError, ReleaseSkippedError
 from lakebed.model.formats import NEWEST
 from lakebed.model.releases import BEFORE, RELEASES, THIS

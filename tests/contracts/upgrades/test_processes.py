@@ -17,7 +17,11 @@ def after(seconds: float) -> Micros:
     return Micros(START + int(seconds * MICROS_PER_SECOND))
 
 
-def report(process: str, at: float = 0, **more: Any) -> ProcessReport:  # noqa: ANN401 - fields of a report
+def report(
+    process: str,
+    at: float = 0,
+    **more: Any,  # noqa: ANN401 - fields of a report
+) -> ProcessReport:
     fields: dict[str, Any] = {"program": "lakebed run", "release": "0.3.0", "reads": {"entry": 6}}
     return ProcessReport(process=process, started=after(0), at=after(at), **fields | more)
 

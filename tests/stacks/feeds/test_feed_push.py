@@ -53,6 +53,7 @@ def statements(templates: Templates) -> dict[str, dict[str, Any]]:
 def _named(statement: dict[str, Any]) -> str:
     text = json.dumps(statement["Resource"])
     kinds = {"Registry": "registry", ":Exports": "log", "PushLog": "logs", DATA: "objects"}
+    kinds |= {"lakebed-dev-tracker": "tracker"}
     return next(kind for part, kind in kinds.items() if part in text)
 
 
@@ -122,7 +123,10 @@ def test_its_role_puts_segments_and_reads_what_it_takes_to_know_them(pushed: Tem
         "dynamodb:GetItem registry",
         "dynamodb:Query log",
         "dynamodb:GetItem log",
+        "dynamodb:PutItem tracker",
     }
+    reported = found["dynamodb:PutItem tracker"]["Condition"]["ForAllValues:StringLike"]
+    assert reported == {"dynamodb:LeadingKeys": ["process#*"]}
     assert keys_of(found["s3:PutObject objects"]) == [f"{OBJECTS}/feeds/*/segments/*"]
     states = [f"{OBJECTS}/logs/*", f"{OBJECTS}/tables/*/snapshots/*"]
     read = [f"{OBJECTS}/feeds/*/segments/*", *states]
