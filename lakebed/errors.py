@@ -353,8 +353,7 @@ class ObjectTooLargeError(InvalidError):
     """A file grew beyond what the object store keeps as one object.
 
     What is done: nothing of the file is kept, and no row was lost. A compaction job keeps its files
-    and stays rejected. What you can do: let leaves be smaller (`leaf_bytes_max`), so that a
-    merge writes less.
+    and stays rejected. What you can do: let leaves, and so merges, be smaller (`leaf_bytes_max`).
     """
 
     def __init__(self, path: str, bytes_max: int) -> None:
@@ -386,13 +385,6 @@ class StrategyError(InvalidError):
     What is done: no job was made for the table; other tables go on. What you can do: mend the
     strategy, or choose another one (`lakebed table set`, setting `compaction_strategy`).
     """
-
-
-def out_of_memory(error: Exception) -> OutOfMemoryError:
-    """Return what an allocation that failed means: another try may have more room."""
-    problem = str(error).splitlines()[0] if str(error) else type(error).__name__
-    hint = "try again on a machine with more memory, or with fewer or smaller rows"
-    return OutOfMemoryError("not enough memory", problem=problem, hint=hint)
 
 
 def did_you_mean(name: str, known: Iterable[str], *, what: str) -> str:

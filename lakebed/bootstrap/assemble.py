@@ -39,7 +39,7 @@ from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.ports.clock import Clock
 from lakebed.ports.installed_steps import InstalledSteps
-from lakebed.ports.job_queue import JobQueues
+from lakebed.ports.job_queue import JobQueue, JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.processes import ProcessReports
@@ -218,9 +218,7 @@ def _app(
         committer=Committer(
             queue=commit_queue, objects=objects, heads=heads, tracker=tracker, clock=clock
         ),
-        create_jobs=CreateCompactionJobs(
-            queue=queue, tracker=tracker, clock=clock, strategies=StrategyProcesses()
-        ),
+        create_jobs=_create_jobs(stores, queue),
         steps=stores.steps,
         run_job=run_job,
         give_up=give_up,
@@ -237,6 +235,13 @@ def _app(
         url_files=partial(_url_files, stores, spill.path),
         close=close,
         local=local,
+    )
+
+
+def _create_jobs(stores: Stores, queue: JobQueue) -> CreateCompactionJobs:
+    strategies = StrategyProcesses()
+    return CreateCompactionJobs(
+        queue=queue, tracker=stores.tracker, clock=stores.clock, strategies=strategies
     )
 
 

@@ -20,8 +20,8 @@ from lakebed.errors import (
     ObjectTooLargeError,
     SumTooLargeError,
     TableMissingError,
-    out_of_memory,
 )
+from lakebed.model.disk_errors import out_of_memory
 from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import FileName, JobId, PartitionId, file_name, run_name
 from lakebed.model.paths import file_path

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.errors import out_of_memory
+from lakebed.model.disk_errors import out_of_memory
 from lakebed.model.files import FileReference
 from lakebed.model.names import JobId, TransactionNumber, file_name
 from lakebed.model.paths import file_path

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lakebed.errors import DeniedError, LakebedError, StorageFullError, UnavailableError
+from lakebed.errors import (
+    DeniedError,
+    LakebedError,
+    OutOfMemoryError,
+    StorageFullError,
+    UnavailableError,
+)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -49,3 +55,10 @@ def translated(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise meaning_of(error, doing) from error
+
+
+def out_of_memory(error: Exception) -> OutOfMemoryError:
+    """Return what an allocation that failed means: another try may have more room."""
+    problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+    hint = "try again on a machine with more memory, or with fewer or smaller rows"
+    return OutOfMemoryError("not enough memory", problem=problem, hint=hint)

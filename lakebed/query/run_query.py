@@ -15,8 +15,8 @@ from lakebed.errors import (
     InvalidError,
     ObjectMissingError,
     VersionExpiredError,
-    out_of_memory,
 )
+from lakebed.model.disk_errors import out_of_memory
 from lakebed.model.files import FilePart
 from lakebed.model.names import FileName, TransactionNumber
 from lakebed.model.processing import IteratorUse, ProcessingPass

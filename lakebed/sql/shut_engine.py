@@ -11,8 +11,8 @@ from weakref import WeakSet
 
 import duckdb
 
-from lakebed.errors import InvalidError, LakebedError, out_of_memory
-from lakebed.model.disk_errors import translated
+from lakebed.errors import InvalidError, LakebedError
+from lakebed.model.disk_errors import out_of_memory, translated
 
 MEMORY_FRACTION = 2
 """Of the machine's memory half: tables' own buffers need some, too."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from lakebed.errors import out_of_memory
+from lakebed.model.disk_errors import out_of_memory
 
 
 @contextmanager

@@ -142,9 +142,7 @@ class Machine:
         self.past = PastVersions(logs=self.logs, snapshots=self.snapshots)
         self.query = parts.query(files=self.files, past=self.past)
         self.delete = self._deletes()
-        self.follow = FollowChanges[Any](
-            files=self.files, logs=self.logs, past=self.past, query=self.query
-        )
+        self.follow = self._follow()
         self.catalog = TableCatalog(
             registry=KillableRegistry(shared.registry, shared.weather, crashes),
             logs=self.logs,
@@ -164,6 +162,9 @@ class Machine:
             give_up=self.give_up,
             tracker=self.shared.tracker,
         )
+
+    def _follow(self) -> FollowChanges[Any]:
+        return FollowChanges(files=self.files, logs=self.logs, past=self.past, query=self.query)
 
     def _deletes(self) -> DeleteRows[Any]:
         rewrite = RewriteLeaves[Any](
