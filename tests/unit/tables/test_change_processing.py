@@ -134,7 +134,7 @@ def test_a_change_gives_the_same_whatever_was_compacted_when(tmp_path: Path, sto
         (filtered(BIG), Processing(aggregate={"v": "sum", "at": "max"}, filter=BIG), "merged"),
         (None, filtered(field("w") > 1), "no such field"),
         (None, Processing(), "does nothing"),
-        (None, Processing(iterator=lakebed.IteratorUse("nobody")), "no installed package"),
+        (None, Processing(iterator=lakebed.IteratorUse("nobody")), "no such iterator is installed"),
     ],
 )
 def test_what_cannot_be_right_is_refused_and_changes_nothing(
