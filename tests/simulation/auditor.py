@@ -260,7 +260,7 @@ class Auditor:
     def _note_deleted(self, change: DeleteRanges, moment: Moment) -> None:
         """Write down what a delete of ranges takes away, before it does. What else the same entry
         brought is not part of the version before."""
-        before = self._given_at(TransactionNumber(moment.number - 1))
+        before = self.given_at(TransactionNumber(moment.number - 1))
         left = _without(self.state.schema().row_keys, change.key_ranges, before)
         self._deleted(moment.number, None if self._processed else before - left)
 
