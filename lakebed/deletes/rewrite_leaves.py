@@ -43,6 +43,7 @@ from lakebed.query.conditions import keys_only
 from lakebed.statestore.log_entries.file_changes import ClaimFiles, ReplaceFiles
 from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, RecordDeleted
 from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.statestore.table_state.kept_versions import horizon_of
 from lakebed.statestore.table_state.placing import reached_leaves
 
 BatchT = TypeVar("BatchT")
@@ -269,6 +270,11 @@ class RewriteLeaves(Generic[BatchT]):
 
 
 def _recorded(table: OpenTable, deleted: FileReference | None) -> Iterator[RecordDeleted]:
-    """Yield what tells followers of the rows that are gone (H42), where the lake allows it."""
-    if deleted is not None and table.head.formats().entry >= DELETE_FORMAT:
+    """Yield what tells followers of the rows that are gone (H42), where the lake allows it. Where
+    somebody may follow it does, whatever this process last read of that: a table with a horizon."""
+    if deleted is None:
+        return
+    with table.head.reading() as state:
+        may_be_followed = horizon_of(state) is not None
+    if may_be_followed or table.head.formats().entry >= DELETE_FORMAT:
         yield RecordDeleted(deleted.file, deleted.rows)

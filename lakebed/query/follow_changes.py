@@ -158,10 +158,12 @@ class FollowChanges(Generic[BatchT]):
         """Yield the rows that some ranges had in the version before."""
 
         def ask(schema: Schema) -> Selection:
-            return condition_of(schema, ranges=change.by_field)
+            keys = schema.row_keys  # which may have been renamed by the same entry
+            by_field = [one for whole in change.ranges for one in ranges_by_field(keys, whole)]
+            return condition_of(schema, ranges=by_field)
 
         plan = self._query.plan(table, ask, as_of=change.number - 1)
-        yield from self._query.read(table, plan)
+        yield from self._query.read(table, msgspec.structs.replace(plan, scan_bytes_max=0))
 
     # followers
 

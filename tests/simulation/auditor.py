@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
 import msgspec
 
 from lakebed.errors import LakebedError
-from lakebed.model.files import FileReference
+from lakebed.model.files import StoredFile
 from lakebed.model.keys import encode_key
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -43,7 +43,12 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.log_entries.transactions import Change, Transaction, finish_entry
+from lakebed.statestore.log_entries.transactions import (
+    Change,
+    Transaction,
+    finish_entry,
+    new_files,
+)
 from lakebed.statestore.table_state.kept_versions import kept_versions
 from lakebed.statestore.table_state.state import Moment, TableState
 from tests.simulation.new_state import new_state
@@ -111,8 +116,9 @@ class Auditor:
         self.wanted_gone: list[Callable[[Row], bool]] = []
         """Which rows were asked to be deleted so far, by values or many keys."""
         self.stored: StoredRows | None = None
-        self.deleted: dict[TransactionNumber, Counter[Row] | None] = {}
-        """What deletes took away, by entry; None: not known, as processing changes rows."""
+        self.deleted: dict[tuple[TransactionNumber, CommitId], Counter[Row] | None] = {}
+        """What deletes took away, by entry and commit; None: not known, processing changes rows."""
+        self._commit = CommitId("")
 
     @property
     def number(self) -> TransactionNumber:
@@ -155,6 +161,7 @@ class Auditor:
         with _replaying(number):
             for transaction in entry.transactions:
                 self._note(transaction, moment)
+                self._commit = transaction.id
                 for change in transaction.changes:
                     self._apply(change, moment)
                 for position in transaction.positions:
@@ -232,10 +239,7 @@ class Auditor:
             self._check_tiles(moment.number)
         if isinstance(change, SetProcessing):
             self._processed = processed_rows(self.state)
-        if isinstance(change, AddFiles):
-            self._check_exist(change.files)
-        if isinstance(change, ReplaceFiles) and change.output is not None:
-            self._check_exist((change.output,))
+        self._check_exist(new_files(change))
 
     def _note_rewritten(self, change: Change, moment: Moment) -> None:
         """Write down what a job takes away, before it does: rows that users want gone, alone. Where
@@ -265,8 +269,7 @@ class Auditor:
         self._deleted(moment.number, None if self._processed else before - left)
 
     def _deleted(self, number: TransactionNumber, rows: Counter[Row] | None) -> None:
-        known = self.deleted.get(number, Counter())
-        self.deleted[number] = None if rows is None or known is None else known + rows
+        self.deleted[number, self._commit] = rows
 
     def _claims(self) -> dict[JobId, set[FileName]]:
         rows = self.state.connection.execute(
@@ -292,9 +295,8 @@ class Auditor:
             if end is not None:
                 raise Violation(TILES, f"no leaf holds keys from {end!r} on")
 
-    def _check_exist(self, references: tuple[FileReference, ...]) -> None:
-        for reference in references:
-            file = reference.file
+    def _check_exist(self, files: Iterable[StoredFile]) -> None:
+        for file in files:
             found = self._look(file_path(self.table, file.name))
             if found is None or (found.size, found.checksum) != (file.size, file.checksum):
                 raise Violation(EXISTS, f"{file.name.hex()} was committed and is not there")

@@ -8,14 +8,14 @@ H15).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from lakebed.errors import ConflictError, FencedError, GenerationError, InvalidError
 from lakebed.feed_errors import OwnerFencedError, PositionMovedError
 from lakebed.model.feeds.positions import NAME_BYTES_MAX, decode_position
-from lakebed.model.files import FileReference
+from lakebed.model.files import StoredFile
 from lakebed.model.names import (
     CommitId,
     EntryChecksum,
@@ -231,17 +231,21 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
         state.put_commit(self.id, self.digest, moment.number, self.base, int(self.user))
 
 
+def new_files(change: Change) -> Iterator[StoredFile]:
+    """Yield the files that a change brings."""
+    match change:
+        case AddFiles():
+            yield from (reference.file for reference in change.files)
+        case ReplaceFiles() if change.output is not None:
+            yield change.output.file
+        case RecordDeleted():
+            yield change.file
+
+
 def new_files_begin_at(transaction: Transaction) -> bool:
     """Whether each new file's name holds the base of the transaction, as the floor relies on."""
-    for change in transaction.changes:
-        new: tuple[FileReference, ...] = ()
-        if isinstance(change, AddFiles):
-            new = change.files
-        elif isinstance(change, ReplaceFiles) and change.output is not None:
-            new = (change.output,)
-        if any(base_of(r.file.name) != transaction.base for r in new):
-            return False
-    return True
+    files = (file for change in transaction.changes for file in new_files(change))
+    return all(base_of(file.name) == transaction.base for file in files)
 
 
 def check_bases(transactions: Sequence[Transaction]) -> None:

@@ -245,11 +245,12 @@ def commits_at(auditor: Auditor, number: int) -> dict[CommitId, Counter[Row] | N
     """Return the commits of an entry that changed rows, by id their rows; None: not known."""
     found: dict[CommitId, Counter[Row] | None] = {}
     for transaction in decode_entry(auditor.bodies[number - 1], number).transactions:
+        commit = TransactionNumber(number), transaction.id
         for change in transaction.changes:
             if isinstance(change, Clear):
                 found[transaction.id] = Counter()
-            elif isinstance(change, DeleteRanges | ReplaceFiles) and number in auditor.deleted:
-                found[transaction.id] = auditor.deleted[TransactionNumber(number)]
+            elif isinstance(change, DeleteRanges | ReplaceFiles) and commit in auditor.deleted:
+                found[transaction.id] = auditor.deleted[commit]
             elif isinstance(change, AddFiles) and change.files:
                 found[transaction.id] = auditor.rows_asked(transaction.digest)
     return found

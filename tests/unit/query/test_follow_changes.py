@@ -8,10 +8,12 @@ from lakebed.backends.memory.clock import VirtualClock
 from lakebed.errors import (
     ConflictError,
     FollowerBehindError,
+    FormatGateError,
     InvalidError,
     VersionExpiredError,
 )
 from lakebed.lake import Lake
+from lakebed.model.formats import Formats
 from lakebed.statestore.write_snapshot import truncate_log
 from tests.unit.tables.lakes import SCHEMA, rows
 
@@ -275,3 +277,23 @@ def test_deleted_rows_stay_readable_for_a_follower_and_go_afterwards(
     assert sum(1 for _ in table._app.objects.list("")) < kept
     with pytest.raises(VersionExpiredError):
         changes[0].read().read_all()
+
+
+def test_a_cap_of_queries_is_none_of_followers(table: lakebed.Table) -> None:
+    last = table.ingest(rows("abcd"), job="one").number
+    table.change_settings(scan_bytes_max=1)
+    table.delete(ranges={"id": ("b", "d")})
+    change = next(c for c in table.changes(after=last) if c.kind == "delete")
+    assert change.read().read_all().column("id").to_pylist() == ["b", "c"]
+
+
+def test_a_process_that_believes_in_old_forms_does_not_delete_in_silence(
+    table: lakebed.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.ingest(rows("abcd"), job="one")
+    follower = table.follow("mirror")
+    monkeypatch.setattr(table._opened.head, "formats", lambda: Formats(entry=5, state=3))
+    with pytest.raises(FormatGateError):
+        table.delete(keys=["a", "b"], where=lakebed.field("id") == "b")
+    assert list(follower) == []
+    assert table.count() == 4

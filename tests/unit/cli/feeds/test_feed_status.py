@@ -73,16 +73,18 @@ def test_what_waits_in_spools_is_said_where_there_is_some(shell: Shell) -> None:
         kind="connection", name="all", version=1, splits=3, behind=4, waiting=5, commits=1,
         tally=Tally(), spooled=123_456,
     )  # fmt: skip
-    ended = threading.Event()
+    ended, begun = threading.Event(), threading.Event()
 
     def beat() -> None:
         leases = SqliteLeases(shell.lake)
         while not ended.wait(0.05):
             leases.beat(WorkerId("worker-1"), msgspec.json.encode([report]))
+            begun.set()
         leases.close()
 
     beating = threading.Thread(target=beat)
     beating.start()
+    assert begun.wait(30)
     try:
         said = shell.ok("feed", "status", "--listen", "30")
     finally:
