@@ -219,6 +219,33 @@ def test_what_cannot_work_is_refused_by_the_file(tmp_path: Path) -> None:
         recorded_packages(deployed(tmp_path / "a-1.0-py3-none-any.whl"))
 
 
+OF_ONE_BUNDLE_OR_IMAGE = ("confluent_kafka", "fastavro", "numba", "click", "llvmlite", "setuptools")
+
+
+@pytest.mark.parametrize("name", [*OF_ONE_BUNDLE_OR_IMAGE, "protobuf", "Python.DateUtil"])
+def test_no_package_takes_the_place_of_one_that_any_bundle_or_image_brings(
+    tmp_path: Path, name: str
+) -> None:
+    build_wheel(tmp_path, name, MODULE, STEPS)
+    with pytest.raises(InvalidError, match="a package that Lakebed brings"):
+        recorded_packages(deployed(tmp_path))
+
+
+@pytest.mark.parametrize("name", OF_ONE_BUNDLE_OR_IMAGE)
+def test_no_module_takes_the_place_of_one_that_any_bundle_or_image_brings(
+    tmp_path: Path, name: str
+) -> None:
+    build_wheel(tmp_path, "my_steps", MODULE, STEPS, more={f"{name}/__init__.py": b""})
+    with pytest.raises(InvalidError, match=f"of the name of another.*{name}"):
+        recorded_packages(deployed(tmp_path))
+
+
+def test_a_package_may_need_what_only_some_bundle_or_image_brings(tmp_path: Path) -> None:
+    needs = ("confluent-kafka>=2", "fastavro", "protobuf", "numba", "pydantic")
+    build_wheel(tmp_path, "my_steps", MODULE, STEPS, needs=needs)
+    assert [one.name for one in recorded_packages(deployed(tmp_path))] == ["my-steps"]
+
+
 @pytest.mark.parametrize(
     "name",
     [
