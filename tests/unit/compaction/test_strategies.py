@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.backends.system.strategy_processes import ANSWER_BYTES_MAX, StrategyProcesses
+from lakebed.backends.system.strategy_processes import StrategyProcesses
 from lakebed.bootstrap.local import open_local
 from lakebed.compaction.chosen_strategy import checked_groups
 from lakebed.compaction.create_jobs import CreateCompactionJobs
@@ -100,16 +99,6 @@ def empty(files, settings):
 
 def none(files, settings):
     return []
-"""
-LEAVES_ITS_SESSION = """
-import os, time
-
-held = os.open(os.environ["LAKEBED_TEST_FIFO"], os.O_WRONLY)
-if os.fork() == 0:
-    os.setsid()
-    os.write(held, b"%d" % os.getpid())
-    time.sleep(60)
-os._exit(0)
 """
 NAMES = [line[4:].partition("(")[0] for line in MODULE.splitlines() if line.startswith("def ")]
 SETTINGS = {"job_files_max": 2, "size_ratio": 1}
@@ -259,50 +248,6 @@ def test_one_that_takes_forever_is_ended(lake: Lake, strategy: str) -> None:
     with pytest.raises(StrategyError, match="takes too long"):
         create(lake, table, seconds_max=0.5)
     assert held(table) == [None, None, None]
-
-
-@pytest.mark.parametrize("files", [1, 5_000], ids=["answer", "question"])
-def test_nobody_waits_for_a_child_that_left_its_session_and_holds_the_pipes(
-    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
-) -> None:
-    install("leaves", LEAVES_ITS_SESSION, {STRATEGIES: {"leaves": "leaves"}})
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    monkeypatch.setenv("LAKEBED_TEST_FIFO", str(fifo))
-    read_end = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    asked = [LeafFile(name="00" * 12, rows=1, bytes=1, seconds=1)] * files
-    settings = TableSettings(compaction_strategy="leaves")
-    child, seconds_max = b"", 0.5
-    try:
-        while not child:  # until there is one
-            seconds_max *= 4
-            processes = StrategyProcesses(seconds_max=seconds_max)
-            with processes.opened(settings) as ask, pytest.raises(StrategyError, match="too long"):
-                ask(asked)
-            with suppress(BlockingIOError):
-                child = os.read(read_end, 20)
-        with pytest.raises(BlockingIOError):  # the child has it open, so it lives
-            os.read(read_end, 1)
-    finally:
-        os.close(read_end)
-        with suppress(ProcessLookupError, ValueError):
-            os.kill(int(child), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("more", [b"", b"x"], ids=["as long as may be", "too long"])
-def test_an_answer_is_read_in_parts_and_up_to_a_limit(
-    install: Install, tmp_path: Path, more: bytes
-) -> None:
-    text = "def long(files, settings):\n    return [['x' * %d]]\n"
-    around = len(b'{"file_groups":[[""]]}\n')
-    install("long", text % (ANSWER_BYTES_MAX - around + len(more)), {STRATEGIES: {"long": "long"}})
-    settings = TableSettings(compaction_strategy="long")
-    with StrategyProcesses(seconds_max=60.0).opened(settings) as ask:
-        if more:
-            with pytest.raises(StrategyError, match="said what is no answer"):
-                ask([])
-        else:
-            assert ask([]) == [["x" * (ANSWER_BYTES_MAX - around)]]
 
 
 def test_a_bad_strategy_delays_no_other_table_and_nothing_else_of_its_own(lake: Lake) -> None:
