@@ -1,8 +1,8 @@
 """Asks users' strategies, each in a process of its own: one that ends, hangs or prints harms none.
 
 The process is told one line for each leaf, and answers each with a line. It is waited for until
-some seconds after its start, whoever else holds its pipes then. When the block ends, it is ended
-with all that it started; only what left its session lives on.
+some seconds after its start, also while another process holds its pipes. When the block ends, it is
+ended with all that it started; only what left its session lives on.
 """
 
 from __future__ import annotations
