@@ -239,6 +239,9 @@ def _plans(state: TableState, groups_of: GroupsOf, now: Micros, *, everything: b
             continue
         references = state.references(leaf.partition)
         running = len({job for _, job in references if job is not None})
+        allowed = len(references) if everything else settings.leaf_jobs_max - running
+        if allowed <= 0:
+            continue
         free = [r for r, job in references if job is None]
         file_groups = groups_of(free) if len(free) > 1 else []
         old = [r.file.name for r in free if base_of(r.file.name) <= settled]
@@ -252,7 +255,6 @@ def _plans(state: TableState, groups_of: GroupsOf, now: Micros, *, everything: b
         file_groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
         parts = [n for n in due_parts.get(leaf.partition, ()) if n not in {*grouped, *alone}]
         file_groups += [tuple(parts[: settings.job_files_max])] if parts else []
-        allowed = len(file_groups) if everything else max(0, settings.leaf_jobs_max - running)
         plans += [(leaf.partition, file_group) for file_group in file_groups[:allowed]]
     return plans[:room]
 

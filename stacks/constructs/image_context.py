@@ -5,6 +5,7 @@ made."""
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -45,6 +46,16 @@ def image_context(kind: str, of_users: tuple[Wheel, ...] = ()) -> Path:
     if not folder.exists():
         _put_together(files, folder)
     return folder
+
+
+def requirements_of_images() -> set[Path]:
+    """Return the files of `requirements` that some image installs."""
+    dockerfiles = (ROOT / "containers").glob("*/Dockerfile")
+    return {
+        ROOT / file
+        for dockerfile in dockerfiles
+        for file in re.findall(r"-r (requirements/\S+)", dockerfile.read_text("utf-8"))
+    }
 
 
 def _copied(dockerfile: str) -> Iterator[str]:

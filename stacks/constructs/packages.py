@@ -16,7 +16,16 @@ from lakebed.config.instance import Architecture, Deployment
 from lakebed.config.packages import STEPS, STRATEGIES, DeployedPackage
 from lakebed.config.settings import OUR_STRATEGIES
 from lakebed.errors import InvalidError
-from stacks.constructs.python_bundle import MACHINES, ROOT, SPARK_PYTHON, Target, target_of
+from stacks.constructs.image_context import requirements_of_images
+from stacks.constructs.python_bundle import (
+    FEEDS,
+    MACHINES,
+    ROWS,
+    SPARK_PYTHON,
+    STATE,
+    Target,
+    target_of,
+)
 from stacks.constructs.wheels import Wheel, normalised, read_wheel
 
 SUMS = "SHA256SUMS"
@@ -154,13 +163,15 @@ def _chosen(wheels: Sequence[Wheel], name: str, target: Target) -> Wheel:
 
 
 def _check_names(wheels: Sequence[Wheel]) -> None:
-    """Refuse packages and modules that stand where ours, or those of Python, would be found."""
+    """Refuse packages and modules that stand where those of Python, ours, or those that bundles and
+    images bring would be found."""
     for wheel in wheels:
-        if wheel.name in _ours():
+        if wheel.name in _brought():
             hint = "leave it out: bundles and images bring it, in the version that was tested"
             raise InvalidError("a package that Lakebed brings", file=wheel.path, hint=hint)
         modules = {top.partition(".")[0] for top in wheel.tops}
-        hidden = sorted(modules & {*OUR_TOPS, *sys.stdlib_module_names})
+        taken = {*OUR_TOPS, *sys.stdlib_module_names}
+        hidden = sorted(m for m in modules if m in taken or normalised(m) in _brought())
         if hidden:
             hint = "give the package's modules names of their own"
             raise InvalidError(
@@ -172,7 +183,9 @@ def _check_names(wheels: Sequence[Wheel]) -> None:
 
 
 def _check_needs(wheels: Sequence[Wheel]) -> None:
-    there = {wheel.name for wheel in wheels} | _ours()
+    """Refuse packages that need what neither lies beside them nor is in any bundle or image. It may
+    be in some only: functions, for one, have no Kafka."""
+    there = {wheel.name for wheel in wheels} | _brought()
     for wheel in wheels:
         missing = sorted(set(wheel.needs) - there)
         if missing:
@@ -203,11 +216,13 @@ def _check_steps(wheels: Sequence[Wheel]) -> None:
 
 
 @cache
-def _ours() -> frozenset[str]:
-    """Return the names of packages that are in bundles of those who call steps, and ours."""
-    return frozenset(_required("bundle-rows.txt")) | {"lakebed"}
+def _brought() -> frozenset[str]:
+    """Return the names of packages that some bundle or image has, and ours."""
+    bundles = {bundle.requirements for bundle in (STATE, ROWS, FEEDS)}
+    files = bundles | requirements_of_images()
+    return frozenset({"lakebed"}.union(*map(_required, files)))
 
 
-def _required(file: str) -> Iterator[str]:
-    text = (ROOT / "requirements" / file).read_text("utf-8")
+def _required(file: Path) -> Iterator[str]:
+    text = file.read_text("utf-8")
     return map(normalised, re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE))

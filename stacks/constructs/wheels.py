@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from email.parser import HeaderParser
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 
@@ -74,10 +74,16 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
                     yield name, archive.read(item)
 
     def unpack(self, folder: Path) -> None:
-        """Write what it installs into a new folder."""
+        """Write what it installs into a new folder.
+
+        Raises:
+            InvalidError: a file would lie outside of it.
+        """
         folder.mkdir(parents=True)
         for name, content in self.files():
             to = folder / name
+            if not to.resolve().is_relative_to(folder.resolve()):
+                raise _outside(self.path, name)
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_bytes(content)
 
@@ -141,17 +147,25 @@ def _fits(python: str, abi: str, minor: int) -> bool:
 def _check_names(path: Path, archive: zipfile.ZipFile) -> None:
     size = 0
     for item in archive.infolist():
-        parts = PurePosixPath(item.filename)
-        if parts.is_absolute() or ".." in parts.parts or "\\" in item.filename:
-            hint = "do not use it: it would write outside of its folder"
-            raise InvalidError(
-                "a wheel names a file outside of itself", file=path, path=item.filename, hint=hint
-            )
+        if not all(map(_is_inside, (item.filename, _installed(item.filename)))):
+            raise _outside(path, item.filename)
         size += item.file_size
     if size > BYTES_MAX:
         raise InvalidError(
             "a wheel is too large", file=path, mib=size >> 20, mib_max=BYTES_MAX >> 20
         )
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a file or folder lies where its name says, below the folder that it is put into. The
+    empty name is that of nothing that is installed."""
+    parts = name.removesuffix("/").split("/")
+    return not name or ("\\" not in name and not {"", ".", ".."} & {*parts})
+
+
+def _outside(path: Path, name: str) -> InvalidError:
+    hint = "do not use it: it would write outside of its folder"
+    return InvalidError("a wheel names a file outside of itself", file=path, path=name, hint=hint)
 
 
 def _installed(name: str) -> str:

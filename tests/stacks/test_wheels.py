@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,7 @@ from stacks.constructs.python_bundle import (
     PythonBundle,
     target_of,
 )
+from stacks.constructs.wheels import read_wheel
 from tests.wheels import build_wheel
 
 HERE = target_of("machine")
@@ -215,6 +217,68 @@ def test_what_cannot_work_is_refused_by_the_file(tmp_path: Path) -> None:
         refused(folder, match)
     with pytest.raises(InvalidError, match="cannot be read"):
         recorded_packages(deployed(tmp_path / "a-1.0-py3-none-any.whl"))
+
+
+OF_ONE_BUNDLE_OR_IMAGE = ("confluent_kafka", "fastavro", "numba", "click", "llvmlite", "setuptools")
+
+
+@pytest.mark.parametrize("name", [*OF_ONE_BUNDLE_OR_IMAGE, "protobuf", "Python.DateUtil"])
+def test_no_package_takes_the_place_of_one_that_any_bundle_or_image_brings(
+    tmp_path: Path, name: str
+) -> None:
+    build_wheel(tmp_path, name, MODULE, STEPS)
+    with pytest.raises(InvalidError, match="a package that Lakebed brings"):
+        recorded_packages(deployed(tmp_path))
+
+
+@pytest.mark.parametrize("name", OF_ONE_BUNDLE_OR_IMAGE)
+def test_no_module_takes_the_place_of_one_that_any_bundle_or_image_brings(
+    tmp_path: Path, name: str
+) -> None:
+    build_wheel(tmp_path, "my_steps", MODULE, STEPS, more={f"{name}/__init__.py": b""})
+    with pytest.raises(InvalidError, match=f"of the name of another.*{name}"):
+        recorded_packages(deployed(tmp_path))
+
+
+def test_a_package_may_need_what_only_some_bundle_or_image_brings(tmp_path: Path) -> None:
+    needs = ("confluent-kafka>=2", "fastavro", "protobuf", "numba", "pydantic")
+    build_wheel(tmp_path, "my_steps", MODULE, STEPS, needs=needs)
+    assert [one.name for one in recorded_packages(deployed(tmp_path))] == ["my-steps"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/ours.py",
+        "../ours.py",
+        "a/../../ours.py",
+        "a//ours.py",
+        "./ours.py",
+        "a/./ours.py",
+        "a\\..\\ours.py",
+        "my_steps-1.0.data/purelib//{outside}",
+        "my_steps-1.0.data/platlib//{outside}",
+        "my_steps-1.0.data/purelib/../ours.py",
+        "my_steps-1.0.data/purelib//",
+        "my_steps-1.0.data//purelib/ours.py",
+        "my_steps-1.0.data/scripts//ours.py",
+    ],
+)
+def test_a_wheel_writes_nothing_outside_of_its_folder(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "ours.py"
+    outside.write_bytes(b"as it was")
+    wheels = tmp_path / "wheels"
+    whole = build_wheel(wheels, "whole", MODULE, STEPS)
+    named = name.format(outside=outside.as_posix().lstrip("/"))
+    path = build_wheel(wheels, "my_steps", MODULE, STEPS, more={named: b"overwritten"})
+    with pytest.raises(InvalidError, match="names a file outside of itself") as raised:
+        read_wheel(path)
+    assert raised.value.facts["path"] == named
+    unchecked = msgspec.structs.replace(read_wheel(whole), path=path)  # it was another file before
+    with suppress(InvalidError):
+        unchecked.unpack(tmp_path / "unpacked")
+    assert outside.read_bytes() == b"as it was"
+    assert {one.name for one in tmp_path.iterdir()} == {"ours.py", "wheels", "unpacked"}
 
 
 def test_a_damaged_wheel_is_refused(tmp_path: Path) -> None:

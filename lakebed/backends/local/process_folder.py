@@ -39,9 +39,10 @@ class ProcessFolder:
         """Write down what this process says of itself, in place of what it said before."""
         with translated("writing what a process says of itself"):
             self._lock.seek(0)
-            self._lock.write(body)
+            left = memoryview(body)
+            while left:
+                left = left[self._lock.write(left) :]
             self._lock.truncate()
-            self._lock.flush()
 
     def close(self) -> None:
         """Remove it and all that is in it. Safe to call again."""
@@ -138,7 +139,9 @@ def _locked_file(root: Path) -> tuple[BinaryIO, Path]:
     while True:
         path = root / f"{os.getpid()}-{next(_serial)}{SUFFIX}"
         try:
-            file = path.open("xb")
+            file = path.open(
+                "xb", buffering=0
+            )  # what a full disk refused is not tried at its close
         except FileExistsError:  # a dead process of the same id left it
             continue
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)

@@ -11,14 +11,20 @@ from lakebed.ports.processes import ProcessReport, encode_process, process_in
 
 
 class LockedProcessReports:
-    """The processes with a folder in `root`. own: that of this process."""
+    """The processes with a folder in `root`. own: that of this process.
+
+    One whose report the disk refused says nothing to others, and counts as of an older release
+    there; of this process its report is known all the same.
+    """
 
     def __init__(self, root: Path, own: ProcessFolder) -> None:
         self._root = root
         self._own = own
+        self._reported: ProcessReport | None = None
 
     def report(self, report: ProcessReport) -> None:
         """Remember it, as long as this process has its folder."""
+        self._reported = report
         self._own.write_note(encode_process(report))
 
     def living(self, now: Micros) -> list[ProcessReport]:
@@ -26,7 +32,8 @@ class LockedProcessReports:
         found = []
         for lock, body, changed in notes_of_living(self._root):
             at = Micros(min(now, int(changed * MICROS_PER_SECOND)))
-            found.append(process_in(body) or _silent(lock, at))
+            own = self._reported if lock.stem == self._own.path.name else None
+            found.append(own or process_in(body) or _silent(lock, at))
         return sorted((one for one in found if not one.ended), key=lambda one: one.process)
 
 

@@ -1,19 +1,21 @@
 """Asks users' strategies, each in a process of its own: one that ends, hangs or prints harms none.
 
-The process is told one line for each leaf, and answers each with a line. It ends when the block
-does, and at the latest after some seconds, with all that it started.
+The process is told one line for each leaf, and answers each with a line. It is waited for until
+some seconds after its start, also while another process holds its pipes. When the block ends, it is
+ended with all that it started; only what left its session lives on.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from threading import Timer
 
 import msgspec
 
@@ -64,14 +66,15 @@ class _AskedProcess:
         self._settings = settings
         self._seconds_max = seconds_max
         self._process: subprocess.Popen[bytes] | None = None
-        self._timer: Timer | None = None
-        self._is_late = False
+        self._deadline = 0.0
 
     def ask(self, files: Sequence[LeafFile]) -> object:
         """Return what the strategy gives for the files of a leaf. Raises: StrategyError."""
         try:
             line = self._answer(msgspec.json.encode(files))
             answer = msgspec.json.decode(line, type=LeafAnswer)
+        except TimeoutError:
+            raise self._late() from None
         except (OSError, msgspec.MsgspecError):
             raise self._lost() from None
         if answer.problem:
@@ -83,10 +86,10 @@ class _AskedProcess:
 
     def end(self) -> None:
         """End the process and all that it started. Safe to call again."""
-        if self._timer is not None:
-            self._timer.cancel()
         if self._process is not None:
-            self._kill()
+            if self._process.returncode is None:
+                with suppress(OSError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
@@ -98,48 +101,62 @@ class _AskedProcess:
         return self._settings.compaction_strategy
 
     def _answer(self, line: bytes) -> bytes:
+        """Return the line that answers a line. Raises: StrategyError, OSError."""
         if self._process is None:
             self._process = self._started()
         asked, answers = self._process.stdin, self._process.stdout
         assert asked is not None, "it is a pipe"
         assert answers is not None, "it is a pipe"
-        asked.write(line + b"\n")
-        asked.flush()
-        return answers.readline(ANSWER_BYTES_MAX)
+        left = memoryview(line + b"\n")
+        while left:
+            self._wait(asked.fileno(), selectors.EVENT_WRITE)
+            left = left[os.write(asked.fileno(), left) :]
+        answer = bytearray()
+        while not answer.endswith(b"\n") and len(answer) < ANSWER_BYTES_MAX:
+            self._wait(answers.fileno(), selectors.EVENT_READ)
+            some = os.read(answers.fileno(), ANSWER_BYTES_MAX - len(answer))
+            if not some:
+                break
+            answer += some
+        if not answer.endswith(b"\n"):
+            raise self._lost()
+        return bytes(answer)
 
     def _started(self) -> subprocess.Popen[bytes]:
         paths = json.dumps([path for path in sys.path if path])
         begin = msgspec.json.encode(Begin(self._settings)).decode()
         isolated = ["-I", "-S"] if sys.flags.isolated else []
+        self._deadline = time.monotonic() + self._seconds_max
         process = subprocess.Popen(  # noqa: S603 - our own program, without a shell
             [sys.executable, *isolated, "-c", PROGRAM, paths, begin],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,  # it is ended with all that it started
         )
-        self._timer = Timer(self._seconds_max, self._expire)
-        self._timer.daemon = True
-        self._timer.start()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None, "it is a pipe"
+            os.set_blocking(pipe.fileno(), False)
         return process
 
-    def _expire(self) -> None:
-        self._is_late = True
-        self._kill()
+    def _wait(self, descriptor: int, event: int) -> None:
+        """Wait until a pipe takes or has bytes, or is closed. Raises: TimeoutError."""
+        seconds = self._deadline - time.monotonic()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, event)
+            if seconds <= 0 or not selector.select(seconds):
+                raise TimeoutError
 
-    def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+    def _late(self) -> StrategyError:
+        hint = "let it decide by what it is given, and give an answer in less time"
+        return StrategyError(
+            "a strategy takes too long",
+            strategy=self._name,
+            seconds_max=self._seconds_max,
+            hint=hint,
+        )
 
     def _lost(self) -> StrategyError:
-        if self._is_late:
-            hint = "let it decide by what it is given, and give an answer in less time"
-            return StrategyError(
-                "a strategy takes too long",
-                strategy=self._name,
-                seconds_max=self._seconds_max,
-                hint=hint,
-            )
         hint = "what it printed lies in the log"
         return StrategyError(
             "the process of a strategy ended, or said what is no answer",

@@ -2,11 +2,25 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
+from io import FileIO
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from lakebed.backends.local import LocalObjectStore, open_lake_directory
-from lakebed.backends.local.process_folder import ProcessFolder, dead_in, remove_dead
+from lakebed.backends.local.process_folder import (
+    ProcessFolder,
+    dead_in,
+    notes_of_living,
+    remove_dead,
+)
+from lakebed.backends.local.processes import LockedProcessReports
 from lakebed.backends.system import SystemClock
+from lakebed.errors import StorageFullError
+from lakebed.model.names import Micros
+from lakebed.ports.processes import ProcessReport
 
 DIES = """
 import os, signal, sys
@@ -35,6 +49,46 @@ def test_two_folders_of_one_process_are_two(tmp_path: Path) -> None:
     one.close()
     assert other.path.is_dir()
     other.close()
+
+
+class WritesTwoBytes(FileIO):
+    """A file whose disk takes two bytes at once."""
+
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - as it is of files
+        return super().write(memoryview(data)[:2])
+
+
+def test_a_note_is_written_in_as_many_parts_as_the_disk_wants(tmp_path: Path) -> None:
+    with closing(ProcessFolder(tmp_path)) as folder:
+        locked = folder._lock
+        with WritesTwoBytes(folder.path.with_suffix(".lock"), "r+b") as folder._lock:
+            for note in (b"a first note", b"a note"):
+                folder.write_note(note)
+                assert [body for _, body, _ in notes_of_living(tmp_path)] == [note]
+        folder._lock = locked
+
+
+def test_a_full_disk_costs_the_note_and_not_the_end_of_the_process(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs a device that is always full")
+    now = Micros(1)
+    report = ProcessReport(process="p", program="x", release="1.0", reads={}, started=now, at=now)
+    folder, other = ProcessFolder(tmp_path), ProcessFolder(tmp_path)
+    reports = LockedProcessReports(tmp_path, folder)
+    lock = os.dup(folder._lock.fileno())  # which is held by it, too
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, folder._lock.fileno())
+    try:
+        with pytest.raises(StorageFullError):
+            reports.report(report)
+        names = {one.process: one.release for one in reports.living(now)}
+        assert names == {"p": "1.0", other.path.name: ""}
+        folder.close()
+        assert {path.stem for path in tmp_path.iterdir()} == {other.path.name}
+    finally:
+        os.close(full)
+        os.close(lock)
+        other.close()
 
 
 def test_what_a_killed_process_spilled_is_found_and_removed(tmp_path: Path) -> None:

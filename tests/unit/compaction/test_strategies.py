@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from lakebed.bootstrap.local import open_local
 from lakebed.compaction.chosen_strategy import checked_groups
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.config.packages import STRATEGIES
+from lakebed.config.settings import TableSettings
 from lakebed.errors import InvalidError, StrategyError
 from lakebed.lake import Lake
 from lakebed.model.names import FileName, JobId
+from lakebed.ports.compaction_strategies import Ask, CompactionStrategies, LeafFile
 from lakebed.table import Table
 from tests.unit.packages_of_tests import Install, installing
 from tests.unit.tables.lakes import SCHEMA, ids, rows
@@ -132,14 +135,19 @@ def made(lake: Lake, strategy: str, name: str = "t", files: int = 3, **settings:
     return table
 
 
-def create(lake: Lake, table: Table, seconds_max: float = 60.0) -> int:
+def create(
+    lake: Lake,
+    table: Table,
+    seconds_max: float = 60.0,
+    strategies: CompactionStrategies | None = None,
+) -> int:
     """Do what the schedule does. The strategy may take so long."""
     app = lake._app
     service = CreateCompactionJobs(
         queue=app.queue,
         tracker=app.tracker,
         clock=app.clock,
-        strategies=StrategyProcesses(seconds_max=seconds_max),
+        strategies=strategies or StrategyProcesses(seconds_max=seconds_max),
     )
     return service.run(table._opened)
 
@@ -275,6 +283,33 @@ def test_more_groups_than_a_leaf_may_have_jobs_are_not_all_taken(lake: Lake) -> 
     table = made(lake, "small_first", files=6, leaf_jobs_max=1)
     assert create(lake, table) == 1
     assert create(lake, table) == 0
+
+
+class MergesTheOldestTwo:
+    """Strategies that are one. asked: of how many files, each time."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    @contextmanager
+    def opened(self, settings: TableSettings) -> Iterator[Ask]:
+        yield self._ask
+
+    def _ask(self, files: Sequence[LeafFile]) -> object:
+        self.asked.append(len(files))
+        return [[file.name for file in files[:2]]]
+
+
+def test_a_leaf_without_room_for_a_job_is_not_asked_about(lake: Lake) -> None:
+    table = made(lake, "none", files=6, leaf_jobs_max=2)
+    strategies = MergesTheOldestTwo()
+    assert [create(lake, table, strategies=strategies) for _ in range(3)] == [1, 1, 0]
+    assert strategies.asked == [6, 4]
+    table.change_settings(leaf_jobs_max=1)  # fewer than there are
+    assert create(lake, table, strategies=strategies) == 0
+    table.change_settings(leaf_jobs_max=3)
+    assert create(lake, table, strategies=strategies) == 1
+    assert strategies.asked == [6, 4, 2]
 
 
 def test_a_strategy_that_went_away_is_told_with_those_that_are_there(
