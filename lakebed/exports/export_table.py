@@ -32,7 +32,9 @@ from lakebed.ports.clock import Clock
 from lakebed.query.parquet_objects import put_bytes
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.query.slices import SLICE_BYTES, Slice, slices_of
+from lakebed.statestore.format_gate import check_entry_format
 from lakebed.statestore.keep_versions import require_kept
+from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.version_pin import VersionPin
 from lakebed.tables.definition import definition_in
@@ -87,6 +89,8 @@ class ExportTable:
         Raises:
             InvalidError: the request can never work, or the target holds anything else; nothing was
                 written. VersionExpiredError: an export that was begun long ago cannot go on.
+            FormatGateError: a version is named, and older releases may still work on the lake;
+                nothing was written, nothing removed.
             CorruptError: a file of the table, or of the target, is damaged.
             UnavailableError, UnknownOutcomeError, DeniedError: run it again; it goes on.
         """
@@ -171,6 +175,7 @@ class ExportTable:
             number = state.head().number
         if request.as_of is None:
             return None
+        check_entry_format(VERSION_FORMAT, table.head.formats)
         require_kept(table, number)
         return number
 
