@@ -150,11 +150,10 @@ class ExportTable:
         table, target = asked.table, asked.target
         number = self._number(asked)
         target.objects.create(PLAN).abort()  # can it be written at all?
-        id_ = f"export-{table.fresh_id()}"
-        pin = VersionPin(table, id_, self._clock, number=number)
+        pin = VersionPin(table, f"export-{table.fresh_id()}", self._clock, number=number)
         pin.put()
         try:
-            plan = self._planned(asked, id_, number, slice_bytes)
+            plan = self._planned(asked, pin, slice_bytes, is_past=number is not None)
             put_bytes(target.objects, PLAN, plan_bytes(plan))
         except ObjectExistsError:
             pin.drop()
@@ -180,10 +179,11 @@ class ExportTable:
         return number
 
     def _planned(
-        self, asked: AskedExport, pin: str, number: TransactionNumber | None, slice_bytes: int
+        self, asked: AskedExport, pin: VersionPin, slice_bytes: int, *, is_past: bool
     ) -> ExportPlan:
-        table, request = asked.table, asked.request
-        with self._query.version(table, number) as state:  # plan and definition are of one version
+        """Return a plan of just the version that is pinned, whatever is committed meanwhile."""
+        table, request, number = asked.table, asked.request, pin.number
+        with self._query.version(table, number) as state:
             query = self._query.plan(table, request.selection, as_of=number)
             definition = definition_in(state)
         assert query.condition is not None, "a user's plan has one"
@@ -200,9 +200,9 @@ class ExportTable:
             columns=query.condition.columns,
             conditions=request.conditions(schema),
             definition=definition,
-            pin=pin,
+            pin=pin.id,
             slices=self._slices(table, query, slice_bytes),
-            is_past=number is not None,
+            is_past=is_past,
         )
 
     def _slices(self, table: OpenTable, query: QueryPlan, slice_bytes: int) -> tuple[Slice, ...]:
