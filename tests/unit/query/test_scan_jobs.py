@@ -18,7 +18,15 @@ from lakebed.bootstrap.cluster.slice_scans import (
     plan_scan,
     table_columns,
 )
-from lakebed.errors import CorruptError, InvalidError, TableMissingError, VersionExpiredError
+from lakebed.bootstrap.local import open_local
+from lakebed.errors import (
+    CorruptError,
+    FormatGateError,
+    InvalidError,
+    TableMissingError,
+    VersionExpiredError,
+)
+from lakebed.model.formats import Formats
 from lakebed.model.versions import time_of
 from lakebed.query.conditions import condition_of
 
@@ -207,6 +215,22 @@ def test_the_pin_is_of_the_older_version(lake: lakebed.Lake) -> None:
     processes._kept_files.cache_clear()
     assert read(scan).equals(wanted)
     assert read(planned(lake, "plain", SMALL._replace(as_of=number))).equals(wanted)
+
+
+def test_where_older_releases_may_work_an_older_version_is_read_without_a_pin(
+    tmp_path: Path,
+) -> None:
+    app = open_local(tmp_path / "old")
+    app.registry.raise_formats(Formats(entry=5, state=3))
+    with lakebed.Lake(app) as old:
+        table = old.create_table("plain", SCHEMA)
+        number = table.ingest(rows(0)).number
+        newest = table.ingest(rows(1)).number
+        with pytest.raises(FormatGateError, match="upgrade finish"):
+            planned(old, "plain", ScanOptions(as_of=number))
+        assert table.log().entries[-1].number == newest
+        assert read(planned(old, "plain", SMALL._replace(as_of=number))).num_rows == 300
+        assert read(planned(old, "plain", ScanOptions())).num_rows == 600
 
 
 @pytest.mark.parametrize("pin_seconds", [0, 3_600])
