@@ -110,7 +110,9 @@ def plan_scan(
         where_text(ask(schema), schema)  # what is refused, is refused before the pin
         if options.pin_seconds:
             id_, seconds = f"scan-{opened.fresh_id()}", options.pin_seconds
-            VersionPin(opened, id_, app.clock, number=number, seconds=seconds).put()
+            pin = VersionPin(opened, id_, app.clock, number=number, seconds=seconds)
+            pin.put()
+            number = pin.number  # it keeps nothing of what is committed behind it
         plan = app.query.plan(opened, ask, as_of=number)
         job = msgspec.msgpack.encode(scan_job(opened.name, plan))
         return PlannedScan(

@@ -29,6 +29,7 @@ from lakebed.errors import (
 from lakebed.model.formats import Formats
 from lakebed.model.versions import time_of
 from lakebed.query.conditions import condition_of
+from lakebed.statestore.version_pin import VersionPin
 
 SMALL = ScanOptions(pin_seconds=0, slice_bytes=SLICE_BYTES_MIN)
 FIELDS: dict[str, Any] = {
@@ -134,6 +135,26 @@ def test_a_pin_keeps_the_version_of_a_scan(lake: lakebed.Lake) -> None:
     assert lake.run(["plain"]).files_collected == 0
     processes._kept_files.cache_clear()
     assert read(scan).equals(before)
+
+
+def test_a_scan_is_of_the_version_that_is_pinned_whatever_is_committed_meanwhile(
+    lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, put = lake["plain"], VersionPin.put
+    table.change_settings(garbage_seconds_min=0)
+    wanted = table.query().read_all()
+
+    def put_and_overtaken(pin: VersionPin) -> None:
+        put(pin)
+        table.ingest(rows(7))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(VersionPin, "put", put_and_overtaken)
+        scan = planned(lake, "plain", ScanOptions(pin_seconds=3_600))
+    table.compact()
+    lake.run(["plain"])
+    processes._kept_files.cache_clear()
+    assert read(scan).equals(wanted)
 
 
 def test_without_a_pin_a_scan_whose_files_went_says_so(lake: lakebed.Lake) -> None:
