@@ -282,19 +282,6 @@ def test_a_statement_is_ended_from_another_thread(lake: Lake) -> None:
     assert not sql_work._OPEN
 
 
-def test_a_stream_that_another_thread_closes_between_two_batches_is_no_whole_answer(
-    tmp_path: Path,
-) -> None:
-    work = sql_work.SqlWork(shut_engine.new_engine(tmp_path))
-    batches = work.stream("select i from range(1_000_000) r(i)", ())
-    assert batches.read_next_batch().num_rows
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(work.close).result()
-    with pytest.raises(InvalidError, match="interrupted"):
-        batches.read_all()
-    assert not sql_work._OPEN
-
-
 def test_too_little_memory_is_an_error_and_no_end(lake: Lake, tmp_path: Path) -> None:
     connection = shut_engine.new_engine(tmp_path, memory_bytes=30 << 20)
     connection.execute("SET max_temp_directory_size = '1MiB'").fetchall()
