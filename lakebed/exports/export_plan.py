@@ -97,7 +97,7 @@ class ExportPlan(msgspec.Struct, frozen=True, kw_only=True):
     table_text: schema and processing of that version.
     at: the instant of the processing's pass.
     pin: what keeps the version.
-    is_past: the version was named: its pin has its number.
+    is_past: the version was named; else it was the newest when the export began.
     """
 
     format: int = FORMAT
@@ -122,8 +122,7 @@ class ExportPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def version_pin(self, table: OpenTable, clock: Clock) -> VersionPin:
         """Return the pin of this version."""
-        number = self.number if self.is_past else None
-        return VersionPin(table, self.pin, clock, number=number)
+        return VersionPin(table, self.pin, clock, number=self.number, was_newest=not self.is_past)
 
     def query_plan(self, selection: Selection) -> QueryPlan:
         """Return the plan of the query whose slices are exported, without any slice."""

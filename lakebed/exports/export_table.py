@@ -32,7 +32,9 @@ from lakebed.ports.clock import Clock
 from lakebed.query.parquet_objects import put_bytes
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.query.slices import SLICE_BYTES, Slice, slices_of
+from lakebed.statestore.format_gate import check_entry_format
 from lakebed.statestore.keep_versions import require_kept
+from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.version_pin import VersionPin
 from lakebed.tables.definition import definition_in
@@ -87,6 +89,8 @@ class ExportTable:
         Raises:
             InvalidError: the request can never work, or the target holds anything else; nothing was
                 written. VersionExpiredError: an export that was begun long ago cannot go on.
+            FormatGateError: a version is named, and older releases may still work on the lake;
+                nothing was written, nothing removed.
             CorruptError: a file of the table, or of the target, is damaged.
             UnavailableError, UnknownOutcomeError, DeniedError: run it again; it goes on.
         """
@@ -146,11 +150,10 @@ class ExportTable:
         table, target = asked.table, asked.target
         number = self._number(asked)
         target.objects.create(PLAN).abort()  # can it be written at all?
-        id_ = f"export-{table.fresh_id()}"
-        pin = VersionPin(table, id_, self._clock, number=number)
+        pin = VersionPin(table, f"export-{table.fresh_id()}", self._clock, number=number)
         pin.put()
         try:
-            plan = self._planned(asked, id_, number, slice_bytes)
+            plan = self._planned(asked, pin, slice_bytes, is_past=number is not None)
             put_bytes(target.objects, PLAN, plan_bytes(plan))
         except ObjectExistsError:
             pin.drop()
@@ -171,14 +174,16 @@ class ExportTable:
             number = state.head().number
         if request.as_of is None:
             return None
+        check_entry_format(VERSION_FORMAT, table.head.formats)
         require_kept(table, number)
         return number
 
     def _planned(
-        self, asked: AskedExport, pin: str, number: TransactionNumber | None, slice_bytes: int
+        self, asked: AskedExport, pin: VersionPin, slice_bytes: int, *, is_past: bool
     ) -> ExportPlan:
-        table, request = asked.table, asked.request
-        with self._query.version(table, number) as state:  # plan and definition are of one version
+        """Return a plan of just the version that is pinned, whatever is committed meanwhile."""
+        table, request, number = asked.table, asked.request, pin.number
+        with self._query.version(table, number) as state:
             query = self._query.plan(table, request.selection, as_of=number)
             definition = definition_in(state)
         assert query.condition is not None, "a user's plan has one"
@@ -195,9 +200,9 @@ class ExportTable:
             columns=query.condition.columns,
             conditions=request.conditions(schema),
             definition=definition,
-            pin=pin,
+            pin=pin.id,
             slices=self._slices(table, query, slice_bytes),
-            is_past=number is not None,
+            is_past=is_past,
         )
 
     def _slices(self, table: OpenTable, query: QueryPlan, slice_bytes: int) -> tuple[Slice, ...]:

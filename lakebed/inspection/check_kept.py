@@ -16,7 +16,7 @@ from lakebed.statestore.table_state.state import TableState
 class Keeper(NamedTuple):
     """Who keeps a version, in words.
 
-    follows: it needs the versions behind, and not this one.
+    follows: it needs the entries behind, too; no snapshot of just this version is kept for it.
     """
 
     number: TransactionNumber
@@ -75,7 +75,7 @@ class CheckKept:
 
     def _problem(self, keeper: Keeper) -> str:
         number = keeper.number
-        if self._begin is not None and self._begin <= number + keeper.follows:
+        if self._begin is not None and self._begin <= number:
             return ""  # the log leads to it
         if keeper.follows:
             return "the log begins later"

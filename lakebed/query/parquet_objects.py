@@ -14,6 +14,10 @@ from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 
 ROW_GROUP_BYTES = 32 << 20
 """Of a row group, in memory."""
+ROW_GROUP_ROWS = 1 << 20
+"""Of a row group, however narrow its rows are. Who encodes or decodes a column holds up to 2 bytes
+of levels, and 4 of a dictionary's index, for each row: 6 MiB of so many, fewer than the bytes that
+a row group may have. Of one bit a row, 32 MiB would be 268 million rows, and 1.5 GiB of these."""
 
 
 class ParquetPut(NamedTuple):
@@ -28,17 +32,22 @@ class ParquetPut(NamedTuple):
 
 
 def row_groups_of(
-    batches: Iterable[pa.RecordBatch], *, bytes_max: int = ROW_GROUP_BYTES
+    batches: Iterable[pa.RecordBatch],
+    *,
+    bytes_max: int = ROW_GROUP_BYTES,
+    rows_max: int = ROW_GROUP_ROWS,
 ) -> Generator[pa.Table, None, None]:
-    """Yield rows as row groups are to be. bytes_max: of one, in memory, and a batch more."""
+    """Yield rows as row groups are to be. bytes_max, rows_max: of one, in memory, and a batch
+    more."""
     held: list[pa.RecordBatch] = []
-    size = 0
+    size = rows = 0
     for batch in batches:
         held.append(batch)
         size += batch.nbytes
-        if size >= bytes_max:
+        rows += batch.num_rows
+        if size >= bytes_max or rows >= rows_max:
             yield pa.Table.from_batches(held)
-            held, size = [], 0
+            held, size, rows = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
 

@@ -26,7 +26,9 @@ class HowToScan(TypedDict, total=False):
     """How a table is scanned. Each may be left out.
 
     pin_seconds: how long the version's files stay at least, so that the frame can be used; left
-        out: an hour. 0: as long as the table's `garbage_seconds_min`, and nothing is committed.
+        out: an hour. 0: nothing is committed; the newest version stays for the table's
+        `garbage_seconds_min`. With `as_of` nothing is sure then: the files of an older version may
+        go at any time, unless it has a tag or another pin.
     slice_bytes: of stored files that one partition reads, about; left out: 32 MiB.
     as_of: the version, as `Table.query` takes it; left out: the newest.
     """
@@ -58,8 +60,10 @@ def read(
     Raises:
         InvalidError: what `Table.query` refuses, a field that Spark has no type for, an expression
             of Arrow, no pandas; nothing was pinned. TableMissingError, with the nearest known name.
-            VersionExpiredError: an older version is not kept any more. UnavailableError,
-            DeniedError: the pin cannot be committed.
+            VersionExpiredError: an older version is not kept any more. FormatGateError: an older
+            version is to be pinned, and older releases may still work on the lake: finish the
+            upgrade, or give `pin_seconds=0`. UnavailableError, DeniedError: the pin cannot be
+            committed.
     """
     refuse_without_pandas()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
 
@@ -19,14 +20,18 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._begun: WeakSet[Interruptible] = WeakSet()
+        self._lock = Lock()
 
     def add(self, work: Interruptible) -> None:
         """Let something be ended with the others."""
-        self._begun.add(work)
+        with self._lock:
+            self._begun.add(work)
 
     def interrupt(self) -> None:
         """End what runs. What only begins meanwhile is not: call it again."""
-        for work in list(self._begun):
+        with self._lock:  # a set that grows cannot be read
+            begun = list(self._begun)
+        for work in begun:
             work.interrupt()
 
 

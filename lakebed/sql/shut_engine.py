@@ -100,10 +100,14 @@ def engine_error(error: Exception, *, lines_before: int = 0) -> LakebedError:
     problem, location = _problem_of(str(error), lines_before)
     facts = {"place": location} if location else {}
     if isinstance(error, duckdb.InterruptException):
-        hint = "run it again"
-        return InvalidError("the SQL was interrupted", problem=problem, hint=hint)
+        return interrupted(problem)
     hint = "mend the statement, or the values that it meets"
     return InvalidError("the SQL cannot be run", problem=problem, **facts, hint=hint)
+
+
+def interrupted(problem: str) -> InvalidError:
+    """Return what a statement that was ended from outside means to who waits for its rows."""
+    return InvalidError("the SQL was interrupted", problem=problem, hint="run it again")
 
 
 def _problem_of(message: str, lines_before: int) -> tuple[str, str]:

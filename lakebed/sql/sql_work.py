@@ -14,13 +14,14 @@ import pyarrow as pa
 from lakebed.errors import LakebedError
 from lakebed.query.datasets import TableDataset
 from lakebed.sql.interrupts import CURRENT
-from lakebed.sql.shut_engine import engine_error, lock
+from lakebed.sql.shut_engine import engine_error, interrupted, lock
 from lakebed.sql.statement import SYSTEM_SCHEMA
 
 BATCH_ROWS = 65_536
 """Of what the engine gives."""
 _ENGINE_ERRORS = (duckdb.Error, pa.ArrowException, RuntimeError, OSError, ValueError)
 _EXPLAINED = "EXPLAIN\n"
+_CLOSED = "it was closed before its last row"
 
 Parameters = Sequence[object] | Mapping[str, object]
 
@@ -89,9 +90,13 @@ class SqlWork:
 
     def _next(self) -> pa.RecordBatch | None:
         reader = self._reader
+        if reader is None:  # the rows so far are not all
+            raise interrupted(_CLOSED)
         try:
-            return None if reader is None else reader.read_next_batch()
+            return reader.read_next_batch()
         except StopIteration:
+            if self._reader is None:  # is it the statement's end, or the engine's?
+                raise interrupted(_CLOSED) from None
             return None
         except _ENGINE_ERRORS as error:
             raise self._own(error) or engine_error(error) from error
@@ -122,7 +127,7 @@ class SqlWork:
 
     def close(self) -> None:
         """End what runs, and close the engine. Safe to call again, and from another thread: then
-        the one that waits for rows gets an error, and closes it."""
+        the one that waits for rows, or asks for more, gets an error, and closes it."""
         self.interrupt()
         with self._closing:
             self._reader = None

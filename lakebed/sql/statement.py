@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -43,7 +44,7 @@ def parsed(connection: duckdb.DuckDBPyConnection, text: object) -> Statement:
         InvalidError: it is no SELECT or several statements, names a catalog or a schema of the
             engine, or a function that reads something else than tables of the lake.
     """
-    if type(text) is str and (known := _KNOWN.get(text)) is not None:
+    if type(text) is str and (known := _known(text)) is not None:
         return known
     if not isinstance(text, str) or not text.strip():
         raise InvalidError("no SQL was given", hint="for instance select count(*) from trips")
@@ -58,10 +59,25 @@ def parsed(connection: duckdb.DuckDBPyConnection, text: object) -> Statement:
     _walk(statements[0], frozenset(), found)
     statement = Statement(frozenset(found.tables), frozenset(found.system_tables))
     if type(text) is str and len(text) <= KNOWN_LETTERS_MAX:
-        if len(_KNOWN) >= KNOWN_MAX:
-            _KNOWN.clear()
-        _KNOWN[text] = statement
+        _keep(text, statement)
     return statement
+
+
+def _known(text: str) -> Statement | None:
+    """Return what a text asks for, if that is known, which makes it the newest of the known."""
+    with _KNOWN_LOCK:
+        found = _KNOWN.pop(text, None)
+        if found is not None:
+            _KNOWN[text] = found
+        return found
+
+
+def _keep(text: str, statement: Statement) -> None:
+    """Keep what a text asks for, instead of the one that was not asked for longest."""
+    with _KNOWN_LOCK:
+        _KNOWN[text] = statement
+        if len(_KNOWN) > KNOWN_MAX:
+            del _KNOWN[next(iter(_KNOWN))]
 
 
 def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[Any]:
@@ -92,7 +108,9 @@ def _location(text: str, position: object) -> dict[str, str]:
 
 
 _KNOWN: dict[str, Statement] = {}
-"""By text: what it asks for says nothing of tables, nor of settings, so it stays true."""
+"""By text, the last one asked for at the end: what it asks for says nothing of tables, nor of
+settings, so it stays true."""
+_KNOWN_LOCK = threading.Lock()
 
 
 class _Found:

@@ -6,7 +6,7 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
 from lakebed.ports.clock import Clock
 from lakebed.statestore.keep_versions import commit_kept
 from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
-from lakebed.statestore.log_entries.version_changes import PinVersion
+from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, PinVersion
 from lakebed.statestore.open_table import OpenTable, start_of
 
 PIN_SECONDS = 86_400
@@ -21,6 +21,7 @@ class VersionPin:
     id_: used by one reader only.
     number: of the version, which may be an older one; None: the version of the log entry that
         `put` writes first.
+    was_newest: the number is what an earlier pin of this id got, which was given none.
     seconds: of log time, after which it ends by itself; 1 or more.
     """
 
@@ -31,32 +32,47 @@ class VersionPin:
         clock: Clock,
         *,
         number: TransactionNumber | None = None,
+        was_newest: bool = False,
         seconds: int = PIN_SECONDS,
     ) -> None:
         self._table = table
-        self._id = id_
+        self.id = id_
         self._clock = clock
         self._number = number
+        self._was_newest = was_newest
         self._seconds = seconds
         self._put_at = clock.monotonic()
 
+    @property
+    def number(self) -> TransactionNumber:
+        """The version that is kept, once `put` has returned."""
+        assert self._number is not None, "it is put first"
+        return self._number
+
     def put(self) -> None:
-        """Commit the pin; again: give it a new end.
+        """Commit the pin; again: give it a new end. One that has ended pins the same version again.
+        Only where older releases may still work on the lake, a pin that was given no number gets
+        the newest version then: they know no other pin.
 
         Raises:
-            As `TableHead.commit`. Where a number is given: VersionExpiredError: the version is not
-            kept any more. InvalidError: it lies ahead. FormatGateError: older releases may still
+            As `TableHead.commit`. VersionExpiredError: the version is not kept any more. Where a
+            number is given: InvalidError: it lies ahead. FormatGateError: older releases may still
             work on the lake. Nothing was changed.
         """
         until = Micros(self._table.head.log_time() + self._seconds * MICROS_PER_SECOND)
         if self._number is None:
-            with self._table.head.reading() as state:
-                state.require_table()
-                start = start_of(state)
-            self._table.head.commit(self._table.own(start, PutPin(self._id, until)))
+            self._number, self._was_newest = self._put_newest(until), True
+        elif self._was_newest and self._table.head.formats().entry < VERSION_FORMAT:
+            self._put_newest(until)
         else:
-            commit_kept(self._table, PinVersion(self._id, self._number, until))
+            commit_kept(self._table, PinVersion(self.id, self._number, until))
         self._put_at = self._clock.monotonic()
+
+    def _put_newest(self, until: Micros) -> TransactionNumber:
+        with self._table.head.reading() as state:
+            state.require_table()
+            start = start_of(state)
+        return self._table.head.commit(self._table.own(start, PutPin(self.id, until)))
 
     def renew(self) -> None:
         """Give it a new end, when it is time. Raises: as `put`."""
@@ -68,4 +84,4 @@ class VersionPin:
         """Let the version be collected. Raises: as `TableHead.commit`."""
         with self._table.head.reading() as state:
             start = start_of(state)
-        self._table.head.commit(self._table.own(start, DropPin(self._id)))
+        self._table.head.commit(self._table.own(start, DropPin(self.id)))

@@ -65,7 +65,9 @@ class PlannedScan(NamedTuple):
 class ScanOptions(NamedTuple):
     """How a table is scanned.
 
-    pin_seconds: how long the version's files stay at least; 0: as long as the table's settings say.
+    pin_seconds: how long the version's files stay at least; 0: nothing is pinned, and the newest
+        version stays as long as the table's settings say. With `as_of` nothing is sure then: the
+        files of an older version may go at any time, unless it has a tag or another pin.
     slice_bytes: of stored files that one task reads, about.
     as_of: the version; None: the newest.
     """
@@ -95,7 +97,9 @@ def plan_scan(
     Raises:
         As `lakebed.connect` and `ask`. TableMissingError, with the nearest known name.
         InvalidError: an expression of Arrow, options that are not allowed, a version that lies
-            ahead, an unknown tag. VersionExpiredError: it is not kept any more. Nothing was pinned.
+            ahead, an unknown tag. VersionExpiredError: it is not kept any more. FormatGateError: an
+            older version is to be pinned, and older releases may still work on the lake. Nothing
+            was pinned.
         UnavailableError, DeniedError: the pin cannot be committed.
     """
     options.check()
@@ -106,7 +110,9 @@ def plan_scan(
         where_text(ask(schema), schema)  # what is refused, is refused before the pin
         if options.pin_seconds:
             id_, seconds = f"scan-{opened.fresh_id()}", options.pin_seconds
-            VersionPin(opened, id_, app.clock, number=number, seconds=seconds).put()
+            pin = VersionPin(opened, id_, app.clock, number=number, seconds=seconds)
+            pin.put()
+            number = pin.number  # it keeps nothing of what is committed behind it
         plan = app.query.plan(opened, ask, as_of=number)
         job = msgspec.msgpack.encode(scan_job(opened.name, plan))
         return PlannedScan(

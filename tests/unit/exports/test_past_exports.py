@@ -11,8 +11,15 @@ import pytest
 
 import lakebed
 from lakebed.backends.faulty.crash_plan import CrashPlan, Moment
-from lakebed.errors import CorruptError, InvalidError, LakebedError, VersionExpiredError
+from lakebed.errors import (
+    CorruptError,
+    FormatGateError,
+    InvalidError,
+    LakebedError,
+    VersionExpiredError,
+)
 from lakebed.exports.target import MANIFEST, PLAN
+from lakebed.model.formats import Formats
 from lakebed.model.versions import time_of
 from tests.unit.exports.exported_lake import ExportedLake, exported_lake, rows
 
@@ -97,6 +104,21 @@ def test_a_version_that_was_collected_or_is_none_is_refused_before_anything_is_w
     assert made.names() == before
     assert newest(made) == number
     assert made.pins() == []
+
+
+def test_a_restart_that_older_releases_forbid_removes_nothing(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.export()
+    before, number = made.names(), newest(made)
+    head = made.table._opened.head
+    monkeypatch.setattr(head, "formats", lambda: Formats(entry=5, state=3))
+    for restart in (False, True):
+        target = made.folder if restart else made.folder / "other"
+        with pytest.raises(FormatGateError, match="upgrade finish"):
+            made.table.export(target, as_of=number, restart=restart)
+    assert made.names() == before
+    assert newest(made) == number
 
 
 def test_a_version_below_the_horizon_is_refused_though_its_files_are_there(

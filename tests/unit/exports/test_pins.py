@@ -16,7 +16,8 @@ from lakebed.exports.target import MANIFEST
 from lakebed.query.parquet_objects import ParquetPut, row_groups_of
 from lakebed.query.run_query import QueryPlan
 from lakebed.query.slices import Slice, plan_of_slice
-from tests.unit.exports.exported_lake import SLICE_BYTES, ExportedLake, exported_lake
+from lakebed.statestore.version_pin import VersionPin
+from tests.unit.exports.exported_lake import SLICE_BYTES, ExportedLake, exported_lake, rows
 
 DAY = 86_400
 
@@ -62,6 +63,48 @@ def test_an_export_that_goes_on_pins_its_version_for_another_day(made: ExportedL
     (after,) = made.pins()
     assert (after.id, after.number) == (before.id, before.number)
     assert after.until - before.until >= DAY / 2 * 10**6
+
+
+def test_an_export_that_goes_on_after_its_pin_ended_pins_the_same_version_again(
+    made: ExportedLake,
+) -> None:
+    made.table.compact()
+    wanted = made.table.to_arrow()
+    assert made.killed(3)
+    (before,) = made.pins()
+    made.clock.advance(2 * DAY)
+    assert made.lake.run().files_collected > 0  # what became garbage before the pin
+    assert made.pins() == []
+    made.table.ingest(rows(0, 5))
+    assert made.killed(1)
+    (after,) = made.pins()
+    assert (after.id, after.number) == (before.id, before.number)
+    made.table.compact()
+    made.clock.advance(DAY / 2)
+    made.lake.run()
+    assert made.export().number == before.number
+    assert made.read().equals(wanted)
+
+
+def test_what_is_committed_between_pin_and_plan_is_not_exported(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pin keeps nothing of what a later entry brings."""
+    wanted, put = made.table.to_arrow(), VersionPin.put
+
+    def put_and_overtaken(pin: VersionPin) -> None:
+        put(pin)
+        made.table.ingest(rows(0, 5))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(VersionPin, "put", put_and_overtaken)
+        assert made.killed(3)
+    (pin,) = made.pins()
+    made.table.compact()
+    made.clock.advance(DAY / 2)
+    made.lake.run()
+    assert made.export().number == pin.number
+    assert made.read().equals(wanted)
 
 
 def test_a_pin_is_renewed_while_slices_are_written(

@@ -168,13 +168,13 @@ def test_a_follower_that_the_log_does_not_reach_back_to_is_found(
     assert found["follower mirror"] == "the log begins later"
 
 
-def test_a_follower_needs_the_version_behind_its_own(lake: DamageableDirectory) -> None:
+def test_a_follower_needs_the_state_at_its_own_number(lake: DamageableDirectory) -> None:
     with Lake(open_local(lake.path)) as opened:
         table, app = opened["t"]._opened, opened._app
         with table.head.reading() as state:
             start, number = start_of(state), state.head().number
         table.head.commit(table.own(start, BeginFollowing("mirror", number, LONG)))
-        for begin, is_lost in ((number + 1, False), (number + 2, True)):
+        for begin, is_lost in ((number, False), (number + 1, True)):
             check = CheckKept(
                 table.name,
                 app.heads.snapshots(table.id),

@@ -18,9 +18,18 @@ from lakebed.bootstrap.cluster.slice_scans import (
     plan_scan,
     table_columns,
 )
-from lakebed.errors import CorruptError, InvalidError, TableMissingError, VersionExpiredError
+from lakebed.bootstrap.local import open_local
+from lakebed.errors import (
+    CorruptError,
+    FormatGateError,
+    InvalidError,
+    TableMissingError,
+    VersionExpiredError,
+)
+from lakebed.model.formats import Formats
 from lakebed.model.versions import time_of
 from lakebed.query.conditions import condition_of
+from lakebed.statestore.version_pin import VersionPin
 
 SMALL = ScanOptions(pin_seconds=0, slice_bytes=SLICE_BYTES_MIN)
 FIELDS: dict[str, Any] = {
@@ -128,6 +137,26 @@ def test_a_pin_keeps_the_version_of_a_scan(lake: lakebed.Lake) -> None:
     assert read(scan).equals(before)
 
 
+def test_a_scan_is_of_the_version_that_is_pinned_whatever_is_committed_meanwhile(
+    lake: lakebed.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, put = lake["plain"], VersionPin.put
+    table.change_settings(garbage_seconds_min=0)
+    wanted = table.query().read_all()
+
+    def put_and_overtaken(pin: VersionPin) -> None:
+        put(pin)
+        table.ingest(rows(7))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(VersionPin, "put", put_and_overtaken)
+        scan = planned(lake, "plain", ScanOptions(pin_seconds=3_600))
+    table.compact()
+    lake.run(["plain"])
+    processes._kept_files.cache_clear()
+    assert read(scan).equals(wanted)
+
+
 def test_without_a_pin_a_scan_whose_files_went_says_so(lake: lakebed.Lake) -> None:
     table = lake["plain"]
     table.change_settings(garbage_seconds_min=0)
@@ -207,6 +236,22 @@ def test_the_pin_is_of_the_older_version(lake: lakebed.Lake) -> None:
     processes._kept_files.cache_clear()
     assert read(scan).equals(wanted)
     assert read(planned(lake, "plain", SMALL._replace(as_of=number))).equals(wanted)
+
+
+def test_where_older_releases_may_work_an_older_version_is_read_without_a_pin(
+    tmp_path: Path,
+) -> None:
+    app = open_local(tmp_path / "old")
+    app.registry.raise_formats(Formats(entry=5, state=3))
+    with lakebed.Lake(app) as old:
+        table = old.create_table("plain", SCHEMA)
+        number = table.ingest(rows(0)).number
+        newest = table.ingest(rows(1)).number
+        with pytest.raises(FormatGateError, match="upgrade finish"):
+            planned(old, "plain", ScanOptions(as_of=number))
+        assert table.log().entries[-1].number == newest
+        assert read(planned(old, "plain", SMALL._replace(as_of=number))).num_rows == 300
+        assert read(planned(old, "plain", ScanOptions())).num_rows == 600
 
 
 @pytest.mark.parametrize("pin_seconds", [0, 3_600])

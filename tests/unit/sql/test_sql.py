@@ -242,6 +242,16 @@ def test_a_text_is_parsed_once_whatever_its_parameters(
     assert max(map(len, statement._KNOWN)) < 100
 
 
+def test_one_text_too_many_forgets_only_the_one_not_asked_for_longest(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statement, "KNOWN_MAX", 3)
+    statement._KNOWN.clear()
+    for number in (1, 2, 3, 1, 4):
+        lake.sql(f"select {number}").read_all()
+    assert list(statement._KNOWN) == ["select 3", "select 1", "select 4"]
+
+
 def test_a_stream_ends_with_its_engine(lake: Lake) -> None:
     rows = lake.sql("select a.id from trips a, trips b")
     assert rows.read_next_batch().num_rows

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakebed.errors import InvalidError, VersionExpiredError
+from lakebed.model.formats import Formats
 from lakebed.model.names import TransactionNumber
 from lakebed.statestore.version_pin import PIN_RENEWED_SECONDS, PIN_SECONDS, VersionPin
 from tests.unit.exports.exported_lake import ExportedLake, exported_lake, rows
@@ -110,9 +111,49 @@ def test_a_version_that_was_collected_or_lies_ahead_gets_no_pin(made: ExportedLa
     assert made.pins() == []
 
 
-def test_a_pin_that_has_ended_is_not_renewed_for_another_version(made: ExportedLake) -> None:
-    pin = pin_of(made, PIN_SECONDS, newest(made))
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_pin_that_has_ended_is_not_renewed_for_another_version(
+    made: ExportedLake, is_named: bool
+) -> None:
+    pin = pin_of(made, PIN_SECONDS, newest(made) if is_named else None)
+    made.table.ingest(rows(0, 5))
     assert collected(made) > 0
+    before = newest(made)
     with pytest.raises(VersionExpiredError):
         pin.renew()
     assert made.pins() == []
+    assert newest(made) == before
+
+
+def test_a_pin_that_has_ended_gets_its_version_again_while_that_is_kept(
+    made: ExportedLake,
+) -> None:
+    made.table.compact()
+    pin, wanted = pin_of(made, PIN_SECONDS), made.table.to_arrow()
+    number = newest(made)
+    assert pin.number == number
+    made.clock.advance(2 * PIN_SECONDS)
+    assert made.lake.run().files_collected > 0  # what became garbage before the pin
+    assert made.pins() == []
+    made.table.ingest(rows(0, 5))
+    pin.renew()
+    assert [one.number for one in made.pins()] == [number]
+    made.table.compact()
+    made.clock.advance(PIN_SECONDS / 2)
+    made.lake.run()
+    assert made.table.to_arrow(as_of=number).equals(wanted)
+
+
+def test_where_older_releases_may_work_a_pin_is_renewed_as_they_do(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = made.table._opened.head
+    monkeypatch.setattr(head, "formats", lambda: Formats(entry=5, state=3))
+    pin = pin_of(made, PIN_SECONDS)
+    (first,) = made.pins()
+    made.table.ingest(rows(0, 5))
+    made.clock.advance(PIN_RENEWED_SECONDS)
+    pin.renew()
+    (second,) = made.pins()
+    assert (second.id, second.number) == (first.id, first.number)
+    assert second.until > first.until
