@@ -38,7 +38,7 @@ from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
 from lakebed.statestore.log_entries.version_changes import PinVersion
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import KeptVersions, tags_of
-from lakebed.statestore.version_pin import VersionPin
+from lakebed.statestore.version_pin import BACKUP_PINS, VersionPin
 
 PIECE_BYTES = 8 << 20
 TRIES_MAX = 3
@@ -254,7 +254,7 @@ class CopyTable:
         if not self._pinned:
             yield lambda: None
             return
-        pin = VersionPin(table, f"backup-{table.fresh_id()}", self._clock)
+        pin = VersionPin(table, BACKUP_PINS + table.fresh_id(), self._clock)
         pin.put()
         try:
             yield pin.renew

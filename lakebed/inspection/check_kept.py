@@ -11,6 +11,7 @@ from lakebed.model.names import TableName, TransactionNumber
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.kept_versions import followers_of, horizon_of, tags_of
 from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.version_pin import BACKUP_PINS
 
 
 class Keeper(NamedTuple):
@@ -25,12 +26,13 @@ class Keeper(NamedTuple):
 
 
 def keepers(state: TableState) -> list[Keeper]:
-    """Return all who keep versions of a table, but for followers that fell behind. Of a table of
-    older releases, which emptied logs without a look at pins, there are none."""
+    """Return all who keep versions of a table, but for followers that fell behind and backups. Of a
+    table of older releases, which emptied logs without a look at pins, there are none."""
     if horizon_of(state) is None:
         return []
     found = [Keeper(tag.number, f"tag {tag.name}") for tag in tags_of(state)]
-    found += [Keeper(pin.number, f"pin {pin.id}") for pin in state.pins()]
+    pins = (pin for pin in state.pins() if not pin.id.startswith(BACKUP_PINS))
+    found += [Keeper(pin.number, f"pin {pin.id}") for pin in pins]
     following = (one for one in followers_of(state) if not one.is_behind)
     found += [Keeper(one.number, f"follower {one.name}", follows=True) for one in following]
     return found
