@@ -90,9 +90,8 @@ class OldItems:
         if seconds is None:
             return
         with table.head.reading() as state:
-            start, upto = start_of(state), self._upto(state, now)
+            start = start_of(state)
         commit_until_known(table, table.own(start, ForgetOldItems(connection.id, seconds)))
-        self._looked_upto = upto
 
     def _seconds_of_old(
         self, table: OpenTable, connection: FeedConnection, now: Micros
@@ -100,7 +99,7 @@ class OldItems:
         """Return how long ago items were taken that may be forgotten; None: there are none."""
         with table.head.reading() as state:
             known, upto = connection_of(state, connection.id), self._upto(state, now)
-            if known is None or upto <= self._looked_upto:
+            if known is None or upto <= self._looked_upto or self._has_room(state, known):
                 return None
             at = self._taken_before(state, known, now)
             if at is not None and has_items_upto(state, known, number_before(state, at)):
@@ -108,13 +107,16 @@ class OldItems:
         self._looked_upto = upto
         return None
 
+    def _has_room(self, state: TableState, known: Connection) -> bool:
+        """Whether a connection has so few items that all are spared."""
+        spared = self._spared + self._spared // 2
+        return bool(spared) and has_room_for(state, known, 0, spared)
+
     def _taken_before(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
         """Return the log time before which items were taken that may be forgotten."""
         at = Micros(now - self._seconds * MICROS_PER_SECOND)
         if not self._spared:
             return at
-        if has_room_for(state, known, 0, self._spared + self._spared // 2):
-            return None
         newest = newest_taken_since(state, known, self._spared)
         return None if newest is None else min(at, newest)
 

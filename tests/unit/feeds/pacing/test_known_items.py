@@ -89,6 +89,20 @@ def test_what_was_taken_lately_stays_however_much_it_is(taken: Taken) -> None:
     assert SPARED <= len(taken.known()) <= SPARED + 2
 
 
+def test_a_burst_is_looked_at_though_no_time_has_passed(taken: Taken) -> None:
+    """What is older than `once_seconds` is the same at each look; what is spared is not."""
+    old = OldItems(ONCE, spared=SPARED)
+    taken.take(SPARED)
+    taken.take(1, seconds=2 * ONCE)
+    assert taken.forget(old) == 0, "there is room"
+    taken.take(SPARED // 2, seconds=61)
+    assert taken.forget(old) == 1
+    assert taken.known()[-SPARED:] == list(range(4, 10))
+    taken.take(SPARED, seconds=61)
+    assert taken.forget(old) == 1, "also after some were forgotten"
+    assert taken.known() == list(range(6, 16)), "all that came within the hour, and no other"
+
+
 def test_items_of_another_connection_count_for_nothing(taken: Taken) -> None:
     old = OldItems(ONCE, spared=SPARED)
     taken.take(SPARED)
