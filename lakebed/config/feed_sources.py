@@ -134,10 +134,10 @@ class S3Feed(msgspec.Struct, frozen=True, kw_only=True):
             ge=3_600,
             le=366 * DAY_SECONDS,
             description="An object that was modified so long before the newest that was taken is"
-            " not looked at again. A day less than `job_id_seconds_min` of the landing table, or"
+            " not looked at again. Two days less than `job_id_seconds_min` of the landing table, or"
             " shorter.",
         ),
-    ] = 29 * DAY_SECONDS
+    ] = 14 * DAY_SECONDS
 
 
 class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from lakebed.decoding.listed_objects import (
     ListedObjects,
     ObjectSettings,
     item_of,
+    passed_before,
 )
 from lakebed.errors import DeniedError, InvalidError, UnavailableError, UnreadableInputError
 from lakebed.model.names import Micros
@@ -207,6 +208,29 @@ def test_what_was_there_long_before_an_earlier_pass_is_not_taken_again(
     assert read(reader) == [b"d"]
     resume = some(opened(resume=resume, once_seconds=60)).resume
     assert read(opened(resume=resume, once_seconds=60)) == [b"b", b"c", b"d"]  # known items, all
+
+
+def test_what_no_reader_will_give_is_known_by_its_cursor(
+    tmp_path: Path, opened: Opened, files: Listed
+) -> None:
+    """It is no later than what a reader passes over that goes on there, with the same setting."""
+    assert passed_before(b"", 60) == 0
+    files.modified |= {"a": 1_000, "b": 100_000, "0": 200_000}
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "b").write_bytes(b"b")
+    first = some(opened(once_seconds=3_600))
+    assert passed_before(first.resume, 60) == 0, "its pass has not ended"
+    (tmp_path / "0").write_bytes(b"0")
+    known = first.items
+    second = some(opened(resume=first.resume, known=known, once_seconds=3_600))
+    assert passed_before(second.resume, 3_600) == (100_000 - 3_600) * 1_000_000
+    assert passed_before(second.resume, 60) == (100_000 - 60) * 1_000_000
+    assert passed_before(second.resume, 7_200) == (100_000 - 3_600) * 1_000_000
+    files.modified |= {"d": 99_900, "e": 99_950}
+    (tmp_path / "d").write_bytes(b"d")
+    (tmp_path / "e").write_bytes(b"e")
+    assert read(opened(resume=second.resume, known=known, once_seconds=60)) == [b"e"]
+    assert read(opened(resume=second.resume, known=known, once_seconds=3_600)) == [b"d", b"e"]
 
 
 def test_an_object_beyond_the_bound_is_refused(tmp_path: Path, opened: Opened) -> None:

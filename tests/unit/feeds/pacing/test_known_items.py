@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from lakebed.bootstrap.feeds import policies
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.pacing.known_items import OldItems
 from lakebed.model.names import ConnectionId, TableId, TableName
@@ -11,6 +12,7 @@ from lakebed.statestore.log_entries.feed_changes import Define, TakeItems
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of, taken_items
 from tests.dsl import TableStory
+from tests.unit.feeds.pacing.test_landed_items import feed_of
 
 FEED, OTHER = ConnectionId("feed"), ConnectionId("other")
 SPARED, ONCE = 6, 3_600
@@ -121,3 +123,15 @@ def test_without_any_that_are_spared_all_that_is_old_goes(taken: Taken) -> None:
     taken.take(1, seconds=2 * ONCE)
     assert taken.forget(old) == 1
     assert taken.known() == [3]
+
+
+def test_items_of_an_adaptor_are_forgotten_by_their_age_alone(taken: Taken) -> None:
+    """What it recognises by itself is not known: so its items stay as long as ids of jobs."""
+    feed = feed_of('kind = "theirs", ordered = false').feed
+    old = policies.old_items_of(feed, taken.table)
+    assert old is not None
+    taken.take(40, seconds=80_000)
+    assert taken.forget(old) == 1
+    assert taken.known() == list(range(40 - 30 * 86_400 // 80_000 - 1, 40))
+    in_order = feed_of('kind = "theirs"').feed
+    assert policies.old_items_of(in_order, taken.table) is None
