@@ -162,6 +162,7 @@ class ListedObjectReader:
         self._given: set[bytes] = set()
         self._unread: set[bytes] = set()
         self._listed: float | None = None
+        self._is_announced = False
 
     def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
         """Return the records of the next objects. At least one object comes, however large."""
@@ -187,6 +188,8 @@ class ListedObjectReader:
         if self._listed is None:
             return True
         due = self._listed + self._settings.list_seconds
+        if self._is_announced:  # what was said to have come had not settled
+            due = min(due, self._listed + self._settings.settle_seconds)
         now = self._clock.monotonic()
         if due > max(now, end):
             return self._has_news()
@@ -196,6 +199,7 @@ class ListedObjectReader:
 
     def _has_news(self) -> bool:
         before, self._heard = self._heard, self._news()
+        self._is_announced |= self._heard != before
         return self._heard != before
 
     def _list(self) -> None:
@@ -203,6 +207,7 @@ class ListedObjectReader:
         is_first, self._listed = self._listed is None, self._clock.monotonic()
         files = sorted(self._found(), key=lambda file: file.name)
         cursor = self._cursor
+        self._is_announced &= not all(map(self._is_settled, files))
         if self._settings.order == "name":
             self._waiting = deque(
                 file

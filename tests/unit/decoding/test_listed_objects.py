@@ -355,3 +355,23 @@ def test_what_a_notice_announces_comes_before_the_next_listing(
     (tmp_path / "c").write_bytes(b"c")
     assert read(reader) == []
     assert read(reader, wait_seconds=3_600) == [b"c"], "a listing is the truth"
+
+
+@pytest.mark.parametrize("order", ["name", "any"])
+def test_what_a_notice_announced_comes_when_it_has_settled(
+    tmp_path: Path, opened: Opened, files: Listed, clock: VirtualClock, order: str
+) -> None:
+    came = 0
+    reader = opened(order=order, list_seconds=3_600, settle_seconds=60, news=lambda: came)
+    assert read(reader) == []
+    (tmp_path / "a").write_bytes(b"a")
+    files.modified["a"] = clock.now() // 1_000_000
+    came += 1
+    assert read(reader) == [], "it has just been written"
+    clock.advance(59)
+    assert read(reader) == []
+    clock.advance(2)
+    assert read(reader) == [b"a"]
+    (tmp_path / "b").write_bytes(b"b")
+    clock.advance(3_000)
+    assert read(reader) == [], "nothing was said of this one"
