@@ -164,8 +164,8 @@ class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=60,
             le=366 * DAY_SECONDS,
-            description="How long a message that was taken is remembered, at the least. Where less"
-            " than a million were taken since, it is as long as ids of jobs are.",
+            description="How long a message that was taken is remembered, at the least. The"
+            " newest million are, whatever their age.",
         ),
     ] = 4 * 3_600
 
@@ -209,8 +209,8 @@ class PushFeed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=60,
             le=366 * DAY_SECONDS,
-            description="How long a request that was landed is remembered, at the least. Where less"
-            " than a million came since, it is as long as ids of jobs are.",
+            description="How long a request that was landed is remembered, at the least. The"
+            " newest million are, whatever their age.",
         ),
     ] = DAY_SECONDS
 
@@ -236,8 +236,8 @@ class SocketFeed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=60,
             le=366 * DAY_SECONDS,
-            description="How long what was landed at once is remembered, at the least. Where less"
-            " than a million came since, it is as long as ids of jobs are.",
+            description="How long what was landed at once is remembered, at the least. The"
+            " newest million are, whatever their age.",
         ),
     ] = DAY_SECONDS
 
