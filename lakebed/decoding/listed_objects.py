@@ -215,13 +215,12 @@ class ListedObjectReader:
                 if file.name > cursor.after and self._is_wanted(file)
             )
             return
-        if is_first and cursor.after:
-            self._waiting.extend(
-                file for file in files if file.name > cursor.after and self._is_new(file)
-            )
-            if self._waiting:
-                return
         since = max(cursor.since, cursor.newest - self._settings.once_seconds * MICROS)
+        if is_first and cursor.after:
+            left = [file for file in files if file.name > cursor.after and self._is_new(file)]
+            if any(0 < file.modified < since for file in left):  # a new pass would not give them
+                self._waiting.extend(left)
+                return
         self._cursor = Cursor("", since, cursor.newest, cursor.newest)
         self._given &= {item_of(file) for file in files}
         self._waiting.extend(file for file in files if self._is_new(file))

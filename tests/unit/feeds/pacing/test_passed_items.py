@@ -168,6 +168,16 @@ def test_a_table_that_is_full_goes_on_with_a_shorter_time(landed: Landed) -> Non
     assert landed.counted()[1] <= 8
 
 
+def test_items_are_forgotten_though_each_object_has_a_process_of_its_own(landed: Landed) -> None:
+    landed.source = f"{S3}, once_seconds = 3600"
+    for number in range(20):
+        landed.bucket.put(f"{number:02}")
+        landed.work()
+        landed.clock.advance(8 * HOUR)
+    assert landed.counted()[0] == 20
+    assert landed.counted()[1] < 12
+
+
 @pytest.mark.usefixtures("few")
 def test_a_table_forgets_by_the_minute_when_it_has_many(tmp_path: Path) -> None:
     landed = Landed(tmp_path, f"{S3}, once_seconds = 3600")
