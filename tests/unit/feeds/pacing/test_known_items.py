@@ -6,7 +6,7 @@ import pytest
 
 from lakebed.bootstrap.feeds import policies
 from lakebed.feeds.committed import FeedConnection
-from lakebed.feeds.pacing.known_items import OldItems
+from lakebed.feeds.pacing.known_items import ForgottenItems, OldItems
 from lakebed.model.names import ConnectionId, TableId, TableName
 from lakebed.statestore.log_entries.feed_changes import Define, TakeItems
 from lakebed.statestore.open_table import OpenTable
@@ -41,7 +41,7 @@ class Taken:
         found = taken_items(self.story.state, known, map(item, range(self.count)))
         return [int.from_bytes(one, "big") for one in found]
 
-    def forget(self, old: OldItems) -> int:
+    def forget(self, old: ForgottenItems) -> int:
         """Return how many entries that took."""
         before = self.story.state.head().number
         old.forget(self.table, FeedConnection(FEED, 1))
