@@ -134,10 +134,10 @@ class S3Feed(msgspec.Struct, frozen=True, kw_only=True):
             ge=3_600,
             le=366 * DAY_SECONDS,
             description="An object that was modified so long before the newest that was taken is"
-            " not looked at again. A day less than `job_id_seconds_min` of the landing table, or"
+            " not looked at again. Two days less than `job_id_seconds_min` of the landing table, or"
             " shorter.",
         ),
-    ] = 29 * DAY_SECONDS
+    ] = 14 * DAY_SECONDS
 
 
 class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,8 +164,8 @@ class SqsFeed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=60,
             le=366 * DAY_SECONDS,
-            description="How long a message that was taken is remembered, at the least. Where less"
-            " than a million were taken since, it is as long as ids of jobs are.",
+            description="How long a message that was taken is remembered, at the least. The"
+            " newest million are, whatever their age.",
         ),
     ] = 4 * 3_600
 
@@ -209,8 +209,8 @@ class PushFeed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=60,
             le=366 * DAY_SECONDS,
-            description="How long a request that was landed is remembered, at the least. Where less"
-            " than a million came since, it is as long as ids of jobs are.",
+            description="How long a request that was landed is remembered, at the least. The"
+            " newest million are, whatever their age.",
         ),
     ] = DAY_SECONDS
 
@@ -236,8 +236,8 @@ class SocketFeed(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=60,
             le=366 * DAY_SECONDS,
-            description="How long what was landed at once is remembered, at the least. Where less"
-            " than a million came since, it is as long as ids of jobs are.",
+            description="How long what was landed at once is remembered, at the least. The"
+            " newest million are, whatever their age.",
         ),
     ] = DAY_SECONDS
 

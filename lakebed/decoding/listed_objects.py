@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from lakebed.decoding.raw_records import lines_as_records, raw_records
 from lakebed.errors import DeniedError, InvalidError, LakebedError, UnreadableInputError
-from lakebed.model.names import ITEM_BYTES
+from lakebed.model.names import ITEM_BYTES, Micros
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import Records, SourceSplit
 from lakebed.ports.source_files import SourceFile, SourceFiles
@@ -48,7 +48,7 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     settle_seconds: an object is taken when it has been as it is for so long. Files that are
         written in their folder need it; objects of S3 appear whole.
     once_seconds: an object that was modified so long before the newest one of an earlier pass was
-        taken then. Keep it below the time for which a table remembers items.
+        taken then. A shorter one holds at once. A longer one holds for what comes from then on.
     object_bytes_max: of one object, which is committed at once; larger ones are for bulk import.
     """
 
@@ -59,7 +59,7 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     parts: Annotated[int, Meta(ge=1, le=1_000)] = 1
     list_seconds: Annotated[float, Meta(ge=0.05, le=86_400)] = 30.0
     settle_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
-    once_seconds: Annotated[int, Meta(ge=60, le=10 * 365 * 86_400)] = 29 * 86_400
+    once_seconds: Annotated[int, Meta(ge=60, le=10 * 365 * 86_400)] = 14 * 86_400
     object_bytes_max: Annotated[int, Meta(ge=1, le=1 << 30)] = 256 << 20
 
 
@@ -68,12 +68,14 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
     after: the name that was given last; "": none yet.
     since: what was modified before that was taken by earlier passes.
-    newest: when the newest object that this pass has seen was modified.
+    newest: when the newest object that this pass and earlier ones have seen was modified.
+    before: the same of earlier passes alone; 0: there was none.
     """
 
     after: str = ""
     since: int = 0
     newest: int = 0
+    before: int = 0
 
 
 class ListedObjects:
@@ -118,7 +120,6 @@ class ListedObjects:
 
         resume: the cursor of the pass that goes on.
         """
-        cursor = msgspec.msgpack.decode(resume, type=Cursor) if resume else Cursor()
         return ListedObjectReader(
             self._files,
             self._settings,
@@ -126,7 +127,7 @@ class ListedObjects:
             self._is_taken,
             self._news,
             begin=begin,
-            cursor=cursor,
+            cursor=_cursor_of(resume, self._settings.once_seconds),
             part=_part_of(split, self._settings),
         )
 
@@ -161,6 +162,7 @@ class ListedObjectReader:
         self._given: set[bytes] = set()
         self._unread: set[bytes] = set()
         self._listed: float | None = None
+        self._is_announced = False
 
     def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
         """Return the records of the next objects. At least one object comes, however large."""
@@ -186,6 +188,8 @@ class ListedObjectReader:
         if self._listed is None:
             return True
         due = self._listed + self._settings.list_seconds
+        if self._is_announced:  # what was said to have come had not settled
+            due = min(due, self._listed + self._settings.settle_seconds)
         now = self._clock.monotonic()
         if due > max(now, end):
             return self._has_news()
@@ -195,6 +199,7 @@ class ListedObjectReader:
 
     def _has_news(self) -> bool:
         before, self._heard = self._heard, self._news()
+        self._is_announced |= self._heard != before
         return self._heard != before
 
     def _list(self) -> None:
@@ -202,6 +207,7 @@ class ListedObjectReader:
         is_first, self._listed = self._listed is None, self._clock.monotonic()
         files = sorted(self._found(), key=lambda file: file.name)
         cursor = self._cursor
+        self._is_announced &= not all(map(self._is_settled, files))
         if self._settings.order == "name":
             self._waiting = deque(
                 file
@@ -209,14 +215,13 @@ class ListedObjectReader:
                 if file.name > cursor.after and self._is_wanted(file)
             )
             return
-        if is_first and cursor.after:
-            self._waiting.extend(
-                file for file in files if file.name > cursor.after and self._is_new(file)
-            )
-            if self._waiting:
-                return
         since = max(cursor.since, cursor.newest - self._settings.once_seconds * MICROS)
-        self._cursor = Cursor(since=since, newest=cursor.newest)
+        if is_first and cursor.after:
+            left = [file for file in files if file.name > cursor.after and self._is_new(file)]
+            if any(0 < file.modified < since for file in left):  # a new pass would not give them
+                self._waiting.extend(left)
+                return
+        self._cursor = Cursor("", since, cursor.newest, cursor.newest)
         self._given &= {item_of(file) for file in files}
         self._waiting.extend(file for file in files if self._is_new(file))
 
@@ -265,7 +270,7 @@ class ListedObjectReader:
                 self._waiting.clear()  # nothing behind it before it
                 break
             self._waiting.popleft()
-            self._cursor = Cursor(file.name, self._cursor.since, newest)
+            self._cursor = Cursor(file.name, self._cursor.since, newest, self._cursor.before)
             if batch is not None and batch.num_rows:
                 batches.append(batch)
                 items.append(item_of(file))
@@ -304,6 +309,21 @@ class ListedObjectReader:
             return None
         self._given.add(item)
         return _batch(held, file, self._position, is_whole=self._settings.records == "whole")
+
+
+def passed_before(resume: bytes, once_seconds: int) -> Micros:
+    """Return a time: no reader that goes on at a cursor, or later, gives what was modified before
+    it. 0: there is none yet, as the first pass has not ended.
+
+    resume: the cursor; empty: nothing was given. once_seconds: as in the settings.
+    """
+    return Micros(_cursor_of(resume, once_seconds).since)
+
+
+def _cursor_of(resume: bytes, once_seconds: int) -> Cursor:
+    cursor = msgspec.msgpack.decode(resume, type=Cursor) if resume else Cursor()
+    since = max(cursor.since, cursor.before - once_seconds * MICROS)
+    return msgspec.structs.replace(cursor, since=since)
 
 
 def item_of(file: SourceFile) -> bytes:

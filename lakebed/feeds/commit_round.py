@@ -26,7 +26,7 @@ from lakebed.feeds.committed import (
 )
 from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
-from lakebed.feeds.pacing.known_items import KnownItems, OldItems
+from lakebed.feeds.pacing.known_items import ForgottenItems, KnownItems
 from lakebed.feeds.pacing.left_out import allowed_of, discards_of
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.reading.joined_records import joined, small_together
@@ -93,8 +93,7 @@ class CommitRound(Generic[BatchT]):
     quarantine: None where records always become rows.
     errors_fraction_max: of the records of an hour of log time, from `LOOKED_AT` on: a greater share
         of bad ones stops the connection.
-    old_items: says when the table forgets items; None: as long after the newest one as its settings
-        say.
+    old_items: says when the table forgets items; None: there are none.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class CommitRound(Generic[BatchT]):
         clock: Clock,
         quarantine: Quarantine[BatchT] | None = None,
         errors_fraction_max: float = 1.0,
-        old_items: OldItems | None = None,
+        old_items: ForgottenItems | None = None,
     ) -> None:
         self._stage = stage
         self._make_rows = make_rows

@@ -22,15 +22,8 @@ from lakebed.model.paths import (
 )
 from lakebed.observe import events
 from lakebed.ports.object_store import ObjectStore
-from lakebed.statestore.log_entries.feed_changes import ONCE_SECONDS_MIN, ForgetOldItems
 from lakebed.statestore.log_entries.file_changes import RaiseFloor
 from lakebed.statestore.open_table import OpenTable, start_of
-from lakebed.statestore.table_state.feed_records import (
-    connections,
-    has_items_upto,
-    number_before,
-    took_items_between,
-)
 from lakebed.statestore.table_state.state import TableState
 
 PATHS_AT_ONCE = 1_000
@@ -38,12 +31,6 @@ PATHS_AT_ONCE = 1_000
 PATHS_OF_A_PROOF = 50_000
 """A proof reads the whole state, so that a killed bulk import of 100,000 files costs two of them,
 not a hundred."""
-
-DAY_SECONDS = 86_400
-QUIET_SECONDS_MAX = DAY_SECONDS
-"""Of a connection whose items are forgotten: it took some within this time."""
-SETTLED_SECONDS = DAY_SECONDS // 2
-"""Before then: by now its source has come to the end of what it listed."""
 
 
 class SweepObjects:
@@ -67,9 +54,8 @@ class SweepObjects:
                 return 0  # the next tick tries again; without the entry nothing is deleted
         return self._delete_unknown(table) + self._delete_on_the_way(table)
 
-    def _raised(self, table: OpenTable, now: Micros) -> tuple[RaiseFloor | ForgetOldItems, ...]:
-        """Return how the floor is raised, and items of feeds forgotten with the ids of jobs that
-        are as old; nothing: it is not worth an entry."""
+    def _raised(self, table: OpenTable, now: Micros) -> tuple[RaiseFloor, ...]:
+        """Return how the floor is raised; nothing: it is not worth an entry."""
         with table.head.reading() as state:
             settings = state.settings()
             floor = state.head().floor
@@ -77,10 +63,8 @@ class SweepObjects:
             wanted = state.number_older_than(Micros(now - pending))
             ids = settings.job_id_seconds_min * MICROS_PER_SECOND
             users_below = state.number_older_than(Micros(now - ids))
-            kept = settings.job_id_seconds_min, settings.pending_seconds_max
-            forgotten = tuple(_forgotten_items(state, now, max(*kept, ONCE_SECONDS_MIN)))
         if wanted > floor and (wanted > floor + 1 or self._is_any_unknown(table, wanted)):
-            return (RaiseFloor(wanted, users_below), *forgotten)
+            return (RaiseFloor(wanted, users_below),)
         return ()
 
     def _is_any_unknown(self, table: OpenTable, upto: TransactionNumber) -> bool:
@@ -150,19 +134,3 @@ class DeleteTableObjects:
 def _is_unknown(state: TableState, path: str) -> bool:
     file = file_of(path)
     return file is not None and not state.knows_file(file)
-
-
-def _forgotten_items(state: TableState, now: Micros, seconds: int) -> Iterator[ForgetOldItems]:
-    """Yield that connections forget items which they took so long ago, and cannot meet again.
-
-    A source of objects looks again at what is not much older than the newest that it gave. So items
-    of one that is quiet, or that no worker takes, stay as they are: its objects do, too.
-    """
-    settled = Micros(now - SETTLED_SECONDS * MICROS_PER_SECOND)
-    lately = Micros(now - QUIET_SECONDS_MAX * MICROS_PER_SECOND)
-    first, last = state.number_older_than(lately) + 1, number_before(state, settled)
-    old = number_before(state, Micros(now - seconds * MICROS_PER_SECOND))
-    for known in connections(state):
-        is_at_work = took_items_between(state, known, first, last)
-        if is_at_work and has_items_upto(state, known, old):
-            yield ForgetOldItems(known.id, seconds)

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lakebed.config.decoders import ColumnsOf, DecoderSettings, path_of
+from lakebed.config.definitions.custom_sources import CustomFeed
 from lakebed.config.feed_fields import at_of
 from lakebed.config.feed_sources import PushFeed, S3Feed, SocketFeed, SqsFeed
 from lakebed.config.feeds import Feed
 from lakebed.config.policies import Contract, Policy
+from lakebed.decoding.listed_objects import passed_before
 from lakebed.decoding.wanted import wanted_of
 from lakebed.errors import InvalidError, did_you_mean
-from lakebed.feeds.pacing.known_items import OldItems, check_once
-from lakebed.garbage.sweep import QUIET_SECONDS_MAX
+from lakebed.feeds.pacing.known_items import (
+    ForgottenItems,
+    OldItems,
+    PassedItems,
+    check_once,
+)
 from lakebed.model.feeds.verdicts import Verdict
 from lakebed.model.schema import Schema
 from lakebed.model.types import ListOf, MapOf, StructOf
+from lakebed.statestore.log_entries.feed_changes import ONCE_SECONDS_MIN
 from lakebed.statestore.open_table import OpenTable
 
 ITEMS_SPARED = 1_000_000
 """Of a landing table: the newest that stay known, whatever their age."""
+PASSED_SECONDS_MIN = 2 * 86_400
+"""Of a landing table of objects: for so long after readers have passed an object it knows when it
+was taken."""
 
 
 def check_policy(policy: Policy, table: OpenTable, *, at: str) -> None:
@@ -39,9 +51,8 @@ def check_policy(policy: Policy, table: OpenTable, *, at: str) -> None:
         )
 
 
-def old_items_of(feed: Feed, landing: OpenTable) -> OldItems | None:
-    """Return what lets a landing table forget items when there are many; None: its sweep does
-    alone.
+def old_items_of(feed: Feed, landing: OpenTable) -> ForgottenItems | None:
+    """Return what lets a landing table forget items; None: its records have none.
 
     Raises:
         InvalidError: the source relies on items for longer than the table remembers them.
@@ -52,8 +63,12 @@ def old_items_of(feed: Feed, landing: OpenTable) -> OldItems | None:
     if isinstance(source, SqsFeed | PushFeed | SocketFeed):
         check_once(source.once_seconds, remembered, at=at)
         return OldItems(source.once_seconds, spared=ITEMS_SPARED)
+    if isinstance(source, CustomFeed) and not source.is_ordered:
+        return OldItems(max(remembered, ONCE_SECONDS_MIN))
     if isinstance(source, S3Feed) and source.order == "any":
-        check_once(source.once_seconds + QUIET_SECONDS_MAX, remembered, at=at)
+        check_once(source.once_seconds + PASSED_SECONDS_MIN, remembered, at=at)
+        passed = partial(passed_before, once_seconds=source.once_seconds)
+        return PassedItems(passed, many=ITEMS_SPARED + ITEMS_SPARED // 2)
     return None
 
 

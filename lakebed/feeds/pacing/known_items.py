@@ -3,7 +3,8 @@ once. Which of them are new is said by the table and by what the round has met i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lakebed.errors import InvalidError
@@ -19,8 +20,15 @@ from lakebed.statestore.table_state.feed_records import (
     has_room_for,
     newest_taken_since,
     number_before,
+    positions_of,
 )
-from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, TableState
+
+CLOCKS_APART_MAX = 86_400 * MICROS_PER_SECOND
+"""Between the log time at which an object is taken and the time of its store, and from when items
+are looked for to when they are forgotten: one wrong clock moves log time by a day."""
+LOOK_SPACING = 86_400 * MICROS_PER_SECOND
+"""How far readers go on before items are looked for again, while there are few."""
 
 
 class KnownItems:
@@ -65,8 +73,43 @@ class KnownItems:
         self.fresh.append(item)
 
 
-class OldItems:
-    """Lets a table forget items of a connection that have been known for long enough.
+class ForgottenItems(ABC):
+    """Lets a table forget items of a connection."""
+
+    def forget(self, table: OpenTable, connection: FeedConnection) -> None:
+        """Commit that items are forgotten, if some are due.
+
+        Raises:
+            InvalidError, ConflictError, FencedError, GenerationError: begin again.
+            CorruptError, NewerFormatError: a position cannot be read.
+            ClockAheadError, UnavailableError, UnknownOutcomeError: as a commit.
+        """
+        now = table.due_time(lambda now: self._seconds_of_old(table, connection, now) is not None)
+        seconds = self._seconds_of_old(table, connection, now)
+        if seconds is None:
+            return
+        with table.head.reading() as state:
+            start = start_of(state)
+        commit_until_known(table, table.own(start, ForgetOldItems(connection.id, seconds)))
+
+    def _seconds_of_old(
+        self, table: OpenTable, connection: FeedConnection, now: Micros
+    ) -> int | None:
+        """Return how long ago items were taken that are forgotten; None: none is due."""
+        with table.head.reading() as state:
+            known = connection_of(state, connection.id)
+            at = None if known is None else self._due(state, known, now)
+        return None if at is None else -((at - now) // MICROS_PER_SECOND)
+
+    @abstractmethod
+    def _due(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
+        """Return a log time: items that were taken before it, of which there are some, are
+        forgotten. None: none is due."""
+
+
+class OldItems(ForgottenItems):
+    """Forgets items that have been known for long enough. So what the table still knows beside
+    those that are spared was there within `once_seconds` and a minute.
 
     once_seconds: of log time.
     spared: of its newest items so many stay known, however old they are; nothing is forgotten
@@ -77,49 +120,56 @@ class OldItems:
         self._seconds, self._spared = once_seconds, spared
         self._looked_upto = 0
 
-    def forget(self, table: OpenTable, connection: FeedConnection) -> None:
-        """Commit that they are forgotten, if there are some. So what the table still knows beside
-        those that are spared was there within `once_seconds` and a minute.
-
-        Raises:
-            InvalidError, ConflictError, FencedError, GenerationError: begin again.
-            ClockAheadError, UnavailableError, UnknownOutcomeError: as a commit.
-        """
-        now = table.due_time(lambda now: self._seconds_of_old(table, connection, now) is not None)
-        seconds = self._seconds_of_old(table, connection, now)
-        if seconds is None:
-            return
-        with table.head.reading() as state:
-            start, upto = start_of(state), self._upto(state, now)
-        commit_until_known(table, table.own(start, ForgetOldItems(connection.id, seconds)))
-        self._looked_upto = upto
-
-    def _seconds_of_old(
-        self, table: OpenTable, connection: FeedConnection, now: Micros
-    ) -> int | None:
-        """Return how long ago items were taken that may be forgotten; None: there are none."""
-        with table.head.reading() as state:
-            known, upto = connection_of(state, connection.id), self._upto(state, now)
-            if known is None or upto <= self._looked_upto:
-                return None
-            at = self._taken_before(state, known, now)
-            if at is not None and has_items_upto(state, known, number_before(state, at)):
-                return -((at - now) // MICROS_PER_SECOND)
+    def _due(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
+        before = Micros(now - self._seconds * MICROS_PER_SECOND)
+        upto = number_before(state, before)
+        if upto <= self._looked_upto or self._has_room(state, known):
+            return None
+        at = self._unspared(state, known, before)
+        if at is not None and has_items_upto(state, known, number_before(state, at)):
+            return at
         self._looked_upto = upto
         return None
 
-    def _taken_before(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
-        """Return the log time before which items were taken that may be forgotten."""
-        at = Micros(now - self._seconds * MICROS_PER_SECOND)
-        if not self._spared:
-            return at
-        if has_room_for(state, known, 0, self._spared + self._spared // 2):
-            return None
-        newest = newest_taken_since(state, known, self._spared)
-        return None if newest is None else min(at, newest)
+    def _has_room(self, state: TableState, known: Connection) -> bool:
+        """Whether a connection has so few items that all are spared."""
+        spared = self._spared + self._spared // 2
+        return bool(spared) and has_room_for(state, known, 0, spared)
 
-    def _upto(self, state: TableState, now: Micros) -> int:
-        return number_before(state, Micros(now - self._seconds * MICROS_PER_SECOND))
+    def _unspared(self, state: TableState, known: Connection, before: Micros) -> Micros | None:
+        """Return the part of the time before a moment whose items are not among the newest."""
+        if not self._spared:
+            return before
+        newest = newest_taken_since(state, known, self._spared)
+        return None if newest is None else min(before, newest)
+
+
+class PassedItems(ForgottenItems):
+    """Forgets items of objects that no reader will look at again, however old they are.
+
+    Readers pass over what was modified before a time that their cursors say. What was taken before
+    that time was modified before it, too. So items of a source that is quiet, that is behind, or of
+    which one part has stopped stay as they are.
+
+    passed_before: returns that time for the cursor of a source split; 0: there is none.
+    many: with more items than these they are forgotten by the minute, else by the day.
+    """
+
+    def __init__(self, passed_before: Callable[[bytes], Micros], *, many: int) -> None:
+        self._passed_before, self._many = passed_before, many
+        self._looked_at = Micros(0)
+
+    def _due(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
+        splits = positions_of(state, known.id)
+        passed = min((self._passed_before(at.resume) for _, at, _ in splits), default=Micros(0))
+        at = Micros(min(passed, now) - CLOCKS_APART_MAX)
+        many = not has_room_for(state, known, 0, self._many)
+        if passed == 0 or at < self._looked_at + (ENTRY_TIME_SPACING if many else LOOK_SPACING):
+            return None
+        if has_items_upto(state, known, number_before(state, at)):
+            return at
+        self._looked_at = at
+        return None
 
 
 def check_once(once_seconds: int, remembered_seconds: int, *, at: str) -> None:

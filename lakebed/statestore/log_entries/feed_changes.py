@@ -144,7 +144,7 @@ class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
                 "too many items are remembered",
                 connection=self.connection,
                 max=self.MAX,
-                hint="wait: they are forgotten when the write floor rises",
+                hint="say a shorter `once_seconds`, or divide what comes among several feeds",
             )
 
     def apply(self, state: TableState, moment: Moment) -> None:
@@ -154,7 +154,8 @@ class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
 
 
 class ForgetItems(msgspec.Struct, frozen=True, array_like=True, tag="forget_items"):
-    """Items that entries below a number took can not come again, and are forgotten (R8)."""
+    """Items that entries below a number took can not come again, and are forgotten (R8). Of old
+    logs: nothing writes it any longer."""
 
     below: TransactionNumber
 

@@ -181,10 +181,16 @@ def has_room_for(state: TableState, connection: Connection, items: int, items_ma
 
 def number_before(state: TableState, at: Micros) -> int:
     """Return the greatest number whose entry was surely written before a log time: at the latest a
-    minute after it was. Of entries in one minute only the first one's time is known."""
-    query = "SELECT min(number) FROM entry_times WHERE at > ?"
-    (first,) = state.connection.execute(query, (at - ENTRY_TIME_SPACING,)).fetchone()
-    return int(state.head().number if first is None else first - 1)
+    minute after it was. Of entries in one minute only the first one's time is known, and below the
+    oldest whose time is known, none is: 0."""
+    query = (
+        "SELECT min(number), min(number) = (SELECT min(number) FROM entry_times)"
+        " FROM entry_times WHERE at > ?"
+    )
+    first, is_oldest = state.connection.execute(query, (at - ENTRY_TIME_SPACING,)).fetchone()
+    if first is None:
+        return int(state.head().number)
+    return 0 if is_oldest else int(first - 1)
 
 
 def has_items_upto(state: TableState, connection: Connection, number: int) -> bool:
@@ -203,12 +209,6 @@ def newest_taken_since(state: TableState, connection: Connection, count: int) ->
     query = "SELECT max(at) FROM entry_times WHERE number <= ?"
     (at,) = state.connection.execute(query, row).fetchone()
     return None if at is None else Micros(at)
-
-
-def took_items_between(state: TableState, connection: Connection, first: int, last: int) -> bool:
-    """Whether a connection took items in entries from one number to another."""
-    query = "SELECT EXISTS(SELECT 1 FROM items WHERE connection = ? AND number BETWEEN ? AND ?)"
-    return bool(state.connection.execute(query, (connection.key, first, last)).fetchone()[0])
 
 
 def errors_in_row(state: TableState, connection: Connection, source_split: str) -> int:

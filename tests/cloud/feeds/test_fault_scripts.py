@@ -10,7 +10,7 @@ import pytest
 from lakebed.backends.memory import MemoryJobQueues
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap import aws
-from lakebed.bootstrap.assemble import Stores
+from lakebed.bootstrap.assemble import FIRST_REPORT_SECONDS, Stores
 from lakebed.config.instance import instance_id
 from lakebed.feeds import commit_round
 from lakebed.model.names import Micros
@@ -57,7 +57,7 @@ class DeployedFaults:
         rng = system_random()
         clients = aws.new_clients(self._clock, rng)
         resources = aws.resources_of(clients, instance_id(INSTANCE))
-        return aws._stores(clients, resources, MemoryJobQueues(self._clock), rng)
+        return aws._stores(clients, resources, MemoryJobQueues(self._clock), FIRST_REPORT_SECONDS)
 
     def advance(self, seconds: float) -> None:
         self._clock.slept += seconds

@@ -15,6 +15,7 @@ from lakebed.decoding.listed_objects import (
     ListedObjects,
     ObjectSettings,
     item_of,
+    passed_before,
 )
 from lakebed.errors import DeniedError, InvalidError, UnavailableError, UnreadableInputError
 from lakebed.model.names import Micros
@@ -116,20 +117,37 @@ def test_a_whole_object_is_one_record_and_its_name_is_the_key(
 
 
 def test_a_pass_goes_on_in_another_process_and_the_next_one_finds_what_lies_before(
-    tmp_path: Path, opened: Opened
+    tmp_path: Path, opened: Opened, files: Listed
 ) -> None:
+    """The next one would pass over what the pass has not come to: it is old."""
+    files.modified |= {"a": 100_000, "b": 100_000, "c": 7, "d": 100_000}
     for name in "bcd":
         (tmp_path / name).write_bytes(name.encode())
-    first = some(opened(), bytes_max=1)
+    first = some(opened(once_seconds=60), bytes_max=1)
     assert first.items == some(opened(), bytes_max=1).items
     (tmp_path / "a").write_bytes(b"late")
-    reader = opened(begin=first.end, resume=first.resume, known=first.items, list_seconds=5)
+    known = first.items
+    reader = opened(begin=1, resume=first.resume, known=known, list_seconds=5, once_seconds=60)
     assert read(reader) == [b"c", b"d"]
     assert read(reader) == []
     assert read(reader, wait_seconds=5) == [b"late"]
     assert read(reader, wait_seconds=20) == []
     done = opened(begin=3, resume=b"", known=first.items)
     assert read(done) == [b"late", b"c", b"d"]
+
+
+def test_a_reader_with_nothing_old_behind_its_cursor_begins_a_pass_at_once(
+    tmp_path: Path, opened: Opened
+) -> None:
+    """So a process that begins anew for each object, where names rise, ends passes, too."""
+    (tmp_path / "b").write_bytes(b"b")
+    first = some(opened())
+    (tmp_path / "a").write_bytes(b"late")
+    (tmp_path / "c").write_bytes(b"c")
+    second = some(opened(begin=1, resume=first.resume, known=first.items, once_seconds=60))
+    assert second.batch["value"].to_pylist() == [b"late", b"c"]
+    assert passed_before(first.resume, 1) == 0
+    assert passed_before(second.resume, 0) == 1_000_000
 
 
 def test_a_reader_with_nothing_behind_its_cursor_begins_a_pass_at_once(
@@ -201,12 +219,35 @@ def test_what_was_there_long_before_an_earlier_pass_is_not_taken_again(
     files.modified |= {"a": 1_000, "b": 100_000, "c": 100_030, "d": 100_020}
     for name in "abc":
         (tmp_path / name).write_bytes(name.encode())
-    resume = some(opened(once_seconds=60)).resume
+    first = some(opened(once_seconds=60))
     (tmp_path / "d").write_bytes(b"d")
-    reader = opened(resume=resume, once_seconds=60, list_seconds=1)
-    assert read(reader) == [b"d"]
-    resume = some(opened(resume=resume, once_seconds=60)).resume
+    again = {"resume": first.resume, "known": first.items, "once_seconds": 60}
+    assert read(opened(**again)) == [b"d"]
+    resume = some(opened(**again)).resume
     assert read(opened(resume=resume, once_seconds=60)) == [b"b", b"c", b"d"]  # known items, all
+
+
+def test_what_no_reader_will_give_is_known_by_its_cursor(
+    tmp_path: Path, opened: Opened, files: Listed
+) -> None:
+    """It is no later than what a reader passes over that goes on there, with the same setting."""
+    assert passed_before(b"", 60) == 0
+    files.modified |= {"a": 1_000, "b": 100_000, "0": 200_000}
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "b").write_bytes(b"b")
+    first = some(opened(once_seconds=3_600))
+    assert passed_before(first.resume, 60) == 0, "its pass has not ended"
+    (tmp_path / "0").write_bytes(b"0")
+    known = first.items
+    second = some(opened(resume=first.resume, known=known, once_seconds=3_600))
+    assert passed_before(second.resume, 3_600) == (100_000 - 3_600) * 1_000_000
+    assert passed_before(second.resume, 60) == (100_000 - 60) * 1_000_000
+    assert passed_before(second.resume, 7_200) == (100_000 - 3_600) * 1_000_000
+    files.modified |= {"d": 99_900, "e": 99_950}
+    (tmp_path / "d").write_bytes(b"d")
+    (tmp_path / "e").write_bytes(b"e")
+    assert read(opened(resume=second.resume, known=known, once_seconds=60)) == [b"e"]
+    assert read(opened(resume=second.resume, known=known, once_seconds=3_600)) == [b"d", b"e"]
 
 
 def test_an_object_beyond_the_bound_is_refused(tmp_path: Path, opened: Opened) -> None:
@@ -331,3 +372,23 @@ def test_what_a_notice_announces_comes_before_the_next_listing(
     (tmp_path / "c").write_bytes(b"c")
     assert read(reader) == []
     assert read(reader, wait_seconds=3_600) == [b"c"], "a listing is the truth"
+
+
+@pytest.mark.parametrize("order", ["name", "any"])
+def test_what_a_notice_announced_comes_when_it_has_settled(
+    tmp_path: Path, opened: Opened, files: Listed, clock: VirtualClock, order: str
+) -> None:
+    came = 0
+    reader = opened(order=order, list_seconds=3_600, settle_seconds=60, news=lambda: came)
+    assert read(reader) == []
+    (tmp_path / "a").write_bytes(b"a")
+    files.modified["a"] = clock.now() // 1_000_000
+    came += 1
+    assert read(reader) == [], "it has just been written"
+    clock.advance(59)
+    assert read(reader) == []
+    clock.advance(2)
+    assert read(reader) == [b"a"]
+    (tmp_path / "b").write_bytes(b"b")
+    clock.advance(3_000)
+    assert read(reader) == [], "nothing was said of this one"

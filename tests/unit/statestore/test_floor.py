@@ -7,6 +7,7 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor
 from lakebed.statestore.log_entries.table_changes import DropPin, PutPin
 from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.table_state.feed_records import number_before
 from tests.dsl import TableStory
 
 
@@ -104,6 +105,20 @@ def test_the_last_number_before_a_time_is_known_to_a_minute() -> None:
     assert story.state.number_older_than(times[4]) == 3
     assert story.state.number_older_than(Micros(times[4] + 1)) == 4
     assert story.state.number_older_than(Micros(0)) == 0
+
+
+def test_what_was_written_before_the_oldest_time_that_is_known_has_no_age() -> None:
+    story = TableStory()
+    for index in range(9):
+        story.clock.advance(90)
+        story.given_files("all", **{f"f{index}": 1})
+    at = story.state.head().at
+    before = number_before(story.state, Micros(at - 600_000_000))
+    assert before == 2
+    raised(story, 6, users_below=6)
+    assert number_before(story.state, Micros(at - 600_000_000)) == 0
+    assert number_before(story.state, Micros(at - 60_000_000)) > 6
+    assert number_before(story.state, at) > 6
 
 
 def test_entries_within_a_minute_share_a_remembered_time() -> None:

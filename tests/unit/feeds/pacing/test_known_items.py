@@ -4,13 +4,15 @@ import random
 
 import pytest
 
+from lakebed.bootstrap.feeds import policies
 from lakebed.feeds.committed import FeedConnection
-from lakebed.feeds.pacing.known_items import OldItems
+from lakebed.feeds.pacing.known_items import ForgottenItems, OldItems
 from lakebed.model.names import ConnectionId, TableId, TableName
 from lakebed.statestore.log_entries.feed_changes import Define, TakeItems
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import connection_of, taken_items
 from tests.dsl import TableStory
+from tests.unit.feeds.pacing.test_landed_items import feed_of
 
 FEED, OTHER = ConnectionId("feed"), ConnectionId("other")
 SPARED, ONCE = 6, 3_600
@@ -39,7 +41,7 @@ class Taken:
         found = taken_items(self.story.state, known, map(item, range(self.count)))
         return [int.from_bytes(one, "big") for one in found]
 
-    def forget(self, old: OldItems) -> int:
+    def forget(self, old: ForgottenItems) -> int:
         """Return how many entries that took."""
         before = self.story.state.head().number
         old.forget(self.table, FeedConnection(FEED, 1))
@@ -89,6 +91,20 @@ def test_what_was_taken_lately_stays_however_much_it_is(taken: Taken) -> None:
     assert SPARED <= len(taken.known()) <= SPARED + 2
 
 
+def test_a_burst_is_looked_at_though_no_time_has_passed(taken: Taken) -> None:
+    """What is older than `once_seconds` is the same at each look; what is spared is not."""
+    old = OldItems(ONCE, spared=SPARED)
+    taken.take(SPARED)
+    taken.take(1, seconds=2 * ONCE)
+    assert taken.forget(old) == 0, "there is room"
+    taken.take(SPARED // 2, seconds=61)
+    assert taken.forget(old) == 1
+    assert taken.known()[-SPARED:] == list(range(4, 10))
+    taken.take(SPARED, seconds=61)
+    assert taken.forget(old) == 1, "also after some were forgotten"
+    assert taken.known() == list(range(6, 16)), "all that came within the hour, and no other"
+
+
 def test_items_of_another_connection_count_for_nothing(taken: Taken) -> None:
     old = OldItems(ONCE, spared=SPARED)
     taken.take(SPARED)
@@ -107,3 +123,15 @@ def test_without_any_that_are_spared_all_that_is_old_goes(taken: Taken) -> None:
     taken.take(1, seconds=2 * ONCE)
     assert taken.forget(old) == 1
     assert taken.known() == [3]
+
+
+def test_items_of_an_adaptor_are_forgotten_by_their_age_alone(taken: Taken) -> None:
+    """What it recognises by itself is not known: so its items stay as long as ids of jobs."""
+    feed = feed_of('kind = "theirs", ordered = false').feed
+    old = policies.old_items_of(feed, taken.table)
+    assert old is not None
+    taken.take(40, seconds=80_000)
+    assert taken.forget(old) == 1
+    assert taken.known() == list(range(40 - 30 * 86_400 // 80_000 - 1, 40))
+    in_order = feed_of('kind = "theirs"').feed
+    assert policies.old_items_of(in_order, taken.table) is None

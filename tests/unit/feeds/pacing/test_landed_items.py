@@ -95,7 +95,7 @@ def remember(app: App, seconds: int) -> None:
         ('sqs = "https://sqs.eu-west-1.amazonaws.com/123456789012/q"', 4 * 3_600),
         ("push = true", DAY),
         ('socket = ":9000"', DAY),
-        ('s3 = "s3://bucket/in/"', 30 * DAY),
+        ('s3 = "s3://bucket/in/"', 16 * DAY),
     ],
 )
 def test_a_source_needs_a_landing_table_that_remembers_for_long_enough(
