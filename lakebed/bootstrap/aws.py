@@ -37,6 +37,7 @@ from lakebed.statestore.warm_heads import remove_unused_states
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
+    from lakebed.query.scan_caps import RequestPrice
 
 FOLDER_VARIABLE = "LAKEBED_CACHE"
 STATES_BYTES_MAX = 8 << 30
@@ -72,11 +73,12 @@ def open_instance(
     with ExitStack() as undo:
         clients = new_clients(clock or SystemClock(), rng)
         undo.callback(clients.close)
+        price = _price_of_reading if resources is None else None  # else it is a deployed program
         resources = resources or resources_of(clients, id_)
         states, spill = _folders(folder or _default_folder(), id_)
         remove_unused_states(states, bytes_max=states_bytes_max)
         queues = queues or _queues(clients, resources, rng)
-        stores = _stores(clients, resources, queues, first_report_seconds)
+        stores = _stores(clients, resources, queues, first_report_seconds, price=price)
         undo.pop_all()
     return assemble(stores, states=states, spill=spill, memory=memory)
 
@@ -168,6 +170,8 @@ def _stores(
     resources: InstanceResources,
     queues: JobQueues,
     first_report_seconds: float,
+    *,
+    price: RequestPrice | None = None,
 ) -> Stores:
     """Return the stores of an instance."""
     from lakebed.backends.aws.deleted_objects import DeletedObjects
@@ -194,7 +198,7 @@ def _stores(
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         steps=DeployedSteps(resources.instance, resources.packages or ()),
-        price=_price_of_reading,
+        price=price,
         source_files=partial(source_files_of, clients, rng),
         processes=DynamoProcessReports(clients, resources.tracker_table),
         first_report_seconds=first_report_seconds,

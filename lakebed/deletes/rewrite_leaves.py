@@ -270,8 +270,8 @@ class RewriteLeaves(Generic[BatchT]):
 
 
 def _recorded(table: OpenTable, deleted: FileReference | None) -> Iterator[RecordDeleted]:
-    """Yield what tells followers of the rows that are gone (H42), where the lake allows it. Where
-    somebody may follow it does, whatever this process last read of that: a table with a horizon."""
+    """Yield what tells followers of the rows that are gone (H42), where the lake allows it. A table
+    with a horizon may have followers: there it does, whatever this process last read of that."""
     if deleted is None:
         return
     with table.head.reading() as state:

@@ -12,8 +12,8 @@ from lakebed.statestore.open_table import OpenTable, start_of
 PIN_SECONDS = 86_400
 """After which a pin ends by itself: its reader may be dead."""
 BACKUP_PINS = "backup-"
-"""How the pins of backups begin. A backup has the state of its version in its hands: nobody reads
-it again, and it is not part of the copy."""
+"""How the pins of backups begin. A backup has the state of its version in its hands: it is read by
+no other process, and is not part of the copy."""
 PIN_RENEWED_SECONDS = 3_600.0
 """A reader gives its pin a new end this often, and before half of the pin's time is over."""
 

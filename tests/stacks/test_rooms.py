@@ -29,7 +29,13 @@ from stacks.constructs.rooms import FEED_ROOMS, TASK_ROOMS, files_in
 from tests.stacks.conftest import ROOT
 
 KERNELS = "lakebed/kernels"
-NEVER = ("lakebed/backends/memory", "lakebed/backends/faulty", "lakebed/cli", "localcloud")
+NEVER = (
+    "lakebed/backends/faulty",
+    "lakebed/backends/memory",
+    "lakebed/cli",
+    "lakebed/costs",
+    "localcloud",
+)
 """No bundle and no image holds these."""
 
 OF_FEEDS = ("lambdas.feeds.take",)
@@ -49,11 +55,13 @@ hold kernels."""
 
 NOT_MISSED = {
     ("lakebed.bootstrap.aws", "lakebed.backends.memory.job_queues"),
+    ("lakebed.bootstrap.aws", "lakebed.costs.prices"),
     ("lakebed.sorted_files.sorting.engines", "lakebed.kernels.toolchain.presence"),
 }
 """Imports of rooms that are not deployed, which never fail there. Queues in memory serve an
-instance whose parameter names no queue; tasks and Spark's driver read no parameter, and a test
-opens an instance as they do. `engines.py` catches that there are no kernels."""
+instance whose parameter names no queue, and prices are told to who opens one by its parameter;
+tasks and Spark's driver read no parameter, and a test opens an instance as they do. `engines.py`
+catches that there are no kernels."""
 
 STORES = {
     "instance": "dev",
