@@ -10,7 +10,7 @@ from lakebed.model.names import JobId
 from lakebed.model.ranges import KeyRange
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles, ReplaceFiles
-from lakebed.statestore.log_entries.range_deletes import DeleteRanges
+from lakebed.statestore.log_entries.range_deletes import DeleteRanges, RecordDeleted
 from lakebed.statestore.table_state.layout import open_memory
 from lakebed.statestore.table_state.placing import own_key_range
 from lakebed.statestore.table_state.range_contents import digest_of_files, leaves_in_ranges
@@ -215,3 +215,27 @@ def test_a_lake_that_does_not_allow_deletes_refuses_them() -> None:
     older.follow()
     with pytest.raises(FormatGateError):
         older.commit(story.transaction(delete(story, "a", "b")))
+
+
+def test_what_a_job_left_out_is_garbage_from_its_entry_on_and_recorded_once() -> None:
+    story = TableStory()
+    story.given_files("all", a=5)
+    (gone,) = story.new_files("all", gone=2)
+    change = RecordDeleted(gone.file, gone.rows)
+    story.when_committed(change)
+    (garbage,) = story.state.garbage()
+    assert (garbage.file, garbage.number) == (gone.file.name, story.state.head().number)
+    assert not story.state.references_of(gone.file.name)
+    (again,) = story.new_files("all", again=2)
+    with pytest.raises(InvalidError, match="added once"):
+        change.check(story.state)
+    with pytest.raises(InvalidError, match="has rows"):
+        RecordDeleted(again.file, 0).check(story.state)
+
+
+def test_what_a_job_left_out_has_the_base_of_its_commit_in_its_name() -> None:
+    story = TableStory()
+    (early,) = story.new_files("all", early=2)
+    story.given_files("all", a=5)
+    with pytest.raises(AssertionError, match="carry their commit's base"):
+        story.when_committed(RecordDeleted(early.file, early.rows))
