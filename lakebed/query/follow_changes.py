@@ -56,7 +56,7 @@ class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
     upto: the number that a follower has reached when it has done with this change: an entry may
         hold several.
     files, schema: where the rows are, and their fields.
-    ranges: whose rows all went; they are in the version before. None: those in `files`.
+    ranges: whose rows all went; they are in the version before. Empty: rows are in `files`.
     """
 
     kind: ChangeKind
@@ -72,7 +72,11 @@ class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_field(self) -> list[dict[str, Range]]:
         """The ranges as ranges of fields, as a user gives them."""
-        keys = self.schema.row_keys
+        return self.by_fields_of(self.schema)
+
+    def by_fields_of(self, schema: Schema) -> list[dict[str, Range]]:
+        """Return the ranges in the words of a schema: fields may have other names in it."""
+        keys = schema.row_keys
         return [one for whole in self.ranges for one in ranges_by_field(keys, whole)]
 
 
@@ -158,9 +162,7 @@ class FollowChanges(Generic[BatchT]):
         """Yield the rows that some ranges had in the version before."""
 
         def ask(schema: Schema) -> Selection:
-            keys = schema.row_keys  # which may have been renamed by the same entry
-            by_field = [one for whole in change.ranges for one in ranges_by_field(keys, whole)]
-            return condition_of(schema, ranges=by_field)
+            return condition_of(schema, ranges=change.by_fields_of(schema))
 
         plan = self._query.plan(table, ask, as_of=change.number - 1)
         yield from self._query.read(table, msgspec.structs.replace(plan, scan_bytes_max=0))

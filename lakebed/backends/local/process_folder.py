@@ -139,9 +139,8 @@ def _locked_file(root: Path) -> tuple[BinaryIO, Path]:
     while True:
         path = root / f"{os.getpid()}-{next(_serial)}{SUFFIX}"
         try:
-            file = path.open(
-                "xb", buffering=0
-            )  # what a full disk refused is not tried at its close
+            # Without a buffer: what a full disk refused is not tried again when it is closed.
+            file = path.open("xb", buffering=0)
         except FileExistsError:  # a dead process of the same id left it
             continue
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from lakebed.backends.aws.clients import AmazonClients
@@ -34,10 +35,8 @@ class ObjectNotices:
         now = self._clients.clock.monotonic()
         if self._asked is None or now - self._asked >= ASK_SECONDS:
             self._asked = now
-            try:
+            with suppress(LakebedError):  # a hint: the next listing comes all the same
                 self._ask()
-            except LakebedError:  # a hint: the next listing comes all the same
-                return self._count
         return self._count
 
     def _ask(self) -> None:
