@@ -33,11 +33,11 @@ SPARK41 := $(VENV)/.spark-4.1
 DYNOXIDE := .cache/dynoxide/bin/dynoxide
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest test-cdk test-cloud check static bench simulate \
-	adversary hostile docs cdk lock images golden clean
+.PHONY: help demo test test-all test-lowest test-cdk test-cloud test-upgrade check static bench \
+	simulate adversary soak hostile docs cdk lock images golden clean
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake, compact, query
 	@$(MAKE) --no-print-directory $(SQL) || \
@@ -57,10 +57,13 @@ test-lowest: $(LOWEST)  ## rows and a lake with the oldest packages that are all
 	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider -q -m "not slow" $(LOWEST_ROOMS)
 
 test-cdk: $(DEV)  ## deploy, change and destroy an instance by the real cdk, on the emulator
-	$(PYTEST) tests/stacks
+	$(PYTEST) tests/stacks $(ON_TWO)
 
 test-cloud: $(DEV)  ## the deployed templates at work on this machine, slow stories too
 	$(PYTEST) tests/cloud $(ON_TWO)
+
+test-upgrade: $(DEV)  ## this release replaces the one before under load, stack by stack (minutes)
+	$(PYTEST) tests/cloud/upgrades
 
 check: $(DEV) static  ## while you work: fastest check first, stops at the first that fails
 	$(PYTEST) tests/tidy -q
@@ -83,6 +86,9 @@ simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
 
 adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+soak: $(DEV)  ## hours of steady work with kills, nothing lost, nothing grows: make soak HOURS=1
+	$(BIN)/python -m tests.soak --hours $(or $(HOURS),1) $(if $(SEED),--seed $(SEED))
 
 hostile: $(DEV)  ## hostile records for all decoders: make hostile COUNT=1000000
 	$(BIN)/python -m tests.adversary.hostile_records --count $(or $(COUNT),100000)

@@ -31,6 +31,7 @@ _WORDS = {
     "lambda_request": "runs",
     "lambda_gb_second": "GB-seconds",
     "dynamodb_read_unit": "read units",
+    "dynamodb_write_unit": "write units",
     "alarm_month": "alarms",
     "dashboard_month": "dashboard",
     "s3_put": "lists of S3",

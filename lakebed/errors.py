@@ -246,10 +246,10 @@ class GenerationError(ConflictError):
 
 
 class TableBusyError(UnavailableError):
-    """A leaf holds more files than `leaf_files_max`: compaction must catch up first.
+    """A leaf holds more files than `leaf_files_max`, or a table as many items of a feed as it may.
 
-    What is done: nothing was written. What you can do: let `lakebed run` work, then send the same
-    again.
+    What is done: nothing was written. What you can do: let `lakebed run` work, then send it again;
+    of a feed of objects, say a shorter `once_seconds` within a day.
     """
 
 

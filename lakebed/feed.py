@@ -20,7 +20,8 @@ from lakebed.bootstrap.feeds.taken_records import TakenRecords
 from lakebed.bootstrap.feeds.tap import tap
 from lakebed.bootstrap.feeds.worker import feed_worker, is_instance, running_definitions
 from lakebed.bootstrap.open_lake import OpenLake
-from lakebed.config.feed_fields import at_of, plain
+from lakebed.config.definitions.toml_fields import at_of
+from lakebed.config.feed_fields import plain
 from lakebed.config.feeds import feed_file, file_of, joined
 from lakebed.config.policies import PRESETS, Policy
 from lakebed.config.policy_definitions import policy_of

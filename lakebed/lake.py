@@ -17,7 +17,7 @@ from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
-from lakebed.face.upgraded_lake import UpgradedLake
+from lakebed.face.paid_lake import PaidLake
 from lakebed.model.addresses import directory_named
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
@@ -29,7 +29,7 @@ from lakebed.tables.definition import definition_from_json
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Lake(UpgradedLake):
+class Lake(PaidLake):
     """A lake in a directory, or on AWS. Several processes may open it at once."""
 
     def __repr__(self) -> str:
@@ -146,6 +146,7 @@ class Lake(UpgradedLake):
         self,
         tables: Sequence[str] | None = None,
         *,
+        kinds: Sequence[str] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[str], None] = lambda _: None,
         failed: Callable[[FailedWork], None] | None = None,
@@ -153,6 +154,8 @@ class Lake(UpgradedLake):
         """Do the scheduled work until nothing is due: split, compact, snapshot, collect, sweep.
 
         tables: None for all that are online.
+        kinds: of work: `splitting`, `compaction-creation`, `compaction`, `commits`, `garbage`,
+            `snapshots`, `sweep`, `history`; None for all.
         should_stop: asked between jobs.
         on_progress: called with a line after each job.
         failed: called in the end with each kind of work that failed on a table, the gravest first;
@@ -160,7 +163,7 @@ class Lake(UpgradedLake):
             hour.
 
         Raises:
-            TableMissingError: with the nearest known name.
+            InvalidError: there is no such kind. TableMissingError: with the nearest known name.
             LakebedError: the gravest error that a table met, when all other work was done; only
                 where `failed` is not given. Its notes name the rest.
         """
@@ -168,7 +171,7 @@ class Lake(UpgradedLake):
         if tables is not None:
             names = [self._app.catalog.entry(name).name for name in tables]
         work = Housekeeping(self._app, on_progress=on_progress)
-        return work.run(names, should_stop=should_stop, failed=failed)
+        return work.run(names, kinds=kinds, should_stop=should_stop, failed=failed)
 
     def close(self) -> None:
         """Close files; what was committed stays, and the lake and its tables answer no more."""

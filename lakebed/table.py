@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
-from lakebed.face.exported_table import ExportedTable
+from lakebed.face.submitted_table import SubmittedTable
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Table(ExportedTable):
+class Table(SubmittedTable):
     """A table of a lake: rows sorted by key."""
 
     def __repr__(self) -> str:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from lakebed.bootstrap.functions.counted_function import function_usage, work_of_function
 from lakebed.bootstrap.functions.reported_function import function_reports
 from lakebed.errors import (
     CorruptError,
@@ -24,12 +26,14 @@ from lakebed.errors import (
     UnavailableError,
 )
 from lakebed.model.names import Micros
-from lakebed.observe import events, metrics
+from lakebed.observe import events, metrics, usage
 from lakebed.observe.json_lines import JsonLines, write_json_lines
 from lakebed.upgrades.release_reports import ReleaseReports
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+    from lakebed.bootstrap.functions.counted_function import FunctionUsage
 
 AppT = TypeVar("AppT")
 SentAppT = TypeVar("SentAppT", bound="SentApp")
@@ -44,6 +48,8 @@ Records = Sequence[Mapping[str, Any]]
 REASON_CHARACTERS_MAX = 1_000
 """CloudFormation takes 4 KiB of an answer."""
 ANSWER_SECONDS = 20
+POLLS = 2
+"""Requests of a queue for one batch: one receives it, and one deletes what was done."""
 TIME_KEPT = 1 / 3
 """The share of a run's time that must be left to begin with another message."""
 
@@ -112,9 +118,23 @@ class _Once(Generic[AppT]):
         self._built: list[AppT] = []
         self._reported = reported
         self._reports: ReleaseReports | None = None
+        self._usage: FunctionUsage | None = None
         self._lines: JsonLines | None = None
 
-    def begin(self, context: Context) -> AppT:
+    @contextmanager
+    def run(self, context: Context, *, polled: bool = False) -> Iterator[AppT]:
+        """Give the app to a run of the function, and keep in the end what that used. polled: Lambda
+        received its messages for it, and deletes them."""
+        try:
+            with usage.work(work_of_function(context.function_name)):
+                usage.count("lambda_runs")
+                usage.count("sqs_polls", POLLS if polled else 0)
+                yield self._begin(context)
+        finally:
+            if self._usage is not None:
+                self._usage.keep()
+
+    def _begin(self, context: Context) -> AppT:
         """Return the app; lines that are logged from now on name this run."""
         if self._lines is None:
             always = {"instance": os.environ.get("LAKEBED_INSTANCE", "")}
@@ -123,7 +143,9 @@ class _Once(Generic[AppT]):
         self._lines.always |= {"function": context.function_name, "run": context.aws_request_id}
         if not self._built:
             self._built.append(self._build())
-            self._reports = function_reports(context.function_name) if self._reported else None
+            if self._reported:
+                self._reports = function_reports(context.function_name)
+                self._usage = function_usage()
         if self._reports is not None:
             self._reports.report_if_due()
         return self._built[0]
@@ -134,12 +156,12 @@ def scheduled_handler(build: Callable[[], AppT], work: Callable[[AppT, Tick], No
     once = _Once(build)
 
     def handler(event: Event, context: Context) -> None:
-        app = once.begin(context)
-        try:
-            work(app, _tick_of(event))
-        except Exception as error:
-            log_failed(error)
-            raise
+        with once.run(context) as app:
+            try:
+                work(app, _tick_of(event))
+            except Exception as error:
+                log_failed(error)
+                raise
 
     return handler
 
@@ -194,15 +216,15 @@ def invoked_handler(build: Callable[[], AppT], work: Callable[[AppT, bytes], obj
     once = _Once(build)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        app = once.begin(context)
-        try:
-            found: dict[str, Any] = msgspec.to_builtins(work(app, msgspec.json.encode(event)))
-        except InvalidError as error:
-            return {"error": error.code(), "reason": str(error)}
-        except Exception as error:
-            log_failed(error)
-            raise
-        return found
+        with once.run(context) as app:
+            try:
+                found: dict[str, Any] = msgspec.to_builtins(work(app, msgspec.json.encode(event)))
+            except InvalidError as error:
+                return {"error": error.code(), "reason": str(error)}
+            except Exception as error:
+                log_failed(error)
+                raise
+            return found
 
     return handler
 
@@ -215,12 +237,12 @@ def requested_handler(
     once = _Once(build)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        app = once.begin(context)
-        try:
-            return work(app, event)
-        except Exception as error:
-            log_failed(error)
-            raise
+        with once.run(context) as app:
+            try:
+                return work(app, event)
+            except Exception as error:
+                log_failed(error)
+                raise
 
     return handler
 
@@ -247,7 +269,8 @@ def deployed_handler(
 
         try:
             if event["RequestType"] != "Delete":
-                work(once.begin(context))
+                with once.run(context) as app:
+                    work(app)
         except Exception as error:
             log_failed(error)
             respond(Status="FAILED", Reason=str(error)[:REASON_CHARACTERS_MAX])
@@ -274,21 +297,21 @@ def _queue_handler(build: Callable[[], AppT], work: Callable[[AppT, SQSRecord], 
     once = _Once(build)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        app = once.begin(context)
-        enough = context.get_remaining_time_in_millis() * TIME_KEPT
+        with once.run(context, polled=True) as app:
+            enough = context.get_remaining_time_in_millis() * TIME_KEPT
 
-        def one(record: SQSRecord) -> None:
-            if context.get_remaining_time_in_millis() < enough:
-                error = UnavailableError("no time is left in this run")
-                _log_failed_message(error, record)
-                raise error
-            work(app, record)
+            def one(record: SQSRecord) -> None:
+                if context.get_remaining_time_in_millis() < enough:
+                    error = UnavailableError("no time is left in this run")
+                    _log_failed_message(error, record)
+                    raise error
+                work(app, record)
 
-        processor = batch.SqsFifoPartialProcessor(skip_group_on_error=True)
-        processor.raise_on_entire_batch_failure = False  # each message reports its own failure
-        with processor(records=event["Records"], handler=one):
-            processor.process()
-        return dict(processor.response())
+            processor = batch.SqsFifoPartialProcessor(skip_group_on_error=True)
+            processor.raise_on_entire_batch_failure = False  # each message reports its own failure
+            with processor(records=event["Records"], handler=one):
+                processor.process()
+            return dict(processor.response())
 
     return handler
 
@@ -301,12 +324,12 @@ def batch_handler(build: Callable[[], AppT], work: Callable[[AppT, Records], set
     once = _Once(build)
 
     def handler(event: Event, context: Context) -> dict[str, Any]:
-        app = once.begin(context)
-        try:
-            failed = work(app, event["Records"])
-        except Exception as error:
-            log_failed(error)
-            raise
+        with once.run(context, polled=True) as app:
+            try:
+                failed = work(app, event["Records"])
+            except Exception as error:
+                log_failed(error)
+                raise
         return {"batchItemFailures": [{"itemIdentifier": id_} for id_ in sorted(failed)]}
 
     return handler

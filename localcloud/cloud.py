@@ -20,18 +20,20 @@ from lakebed.backends.system.random_source import system_random
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.ports.clock import Clock
 from localcloud.resources.deployment import LocalDeployment
-from localcloud.runner.event_sources import Failure, InjectedFaults, QueueSource
+from localcloud.runner.event_delivery import EventDelivery
+from localcloud.runner.event_sources import Failure, InjectedFaults
 from localcloud.runner.invocations import InvocationServer, forget_functions
 from localcloud.runner.metrics import Watch
 from localcloud.runner.schedules import Next, next_after
-from localcloud.runner.spark_runs import EmulatedSparkRuns
+from localcloud.runner.spark_clusters import EmulatedSparkClusters
+from localcloud.runner.spark_runs import EmulatedSparkRuns, SparkLauncher
 from localcloud.runner.tasks import RunningTasks
 from localcloud.runner.workers import Outcome, Workers
 from localcloud.services.amazon import Amazon
 from localcloud.services.cloud_clock import CloudClock
 from localcloud.services.emulator import ACCOUNT, REGION, ROOT_KEY, Emulator
 from localcloud.templates.assembly import read_assembly
-from localcloud.templates.running import USUAL_RETRIES, QueueSourceSpec, RuleSpec, name_in
+from localcloud.templates.running import USUAL_RETRIES, RuleSpec, name_in
 
 CALLS_AT_ONCE = (os.cpu_count() or 1) + 2
 RETRY_SECONDS = 60
@@ -42,8 +44,6 @@ LOOK_SECONDS, IDLE_SECONDS = 0.05, 0.1
 TASKS_LOOK_SECONDS = 1.0
 PUBLISHED_SECONDS = 60
 """How often metrics are published when nothing happens, in the cloud's time."""
-MARGIN_SECONDS = 0.05
-"""By how much later messages are looked for than they come back."""
 FAILURES_KEPT = 1_000
 
 
@@ -116,9 +116,12 @@ class LocalCloud:
             calls.register(running.functions, self._amazon)
             self.tasks = self._tasks()
             undo.callback(self.tasks.close)
-            self.spark = self._spark()
+            launcher = self._launcher()
+            self.spark = EmulatedSparkRuns(running.spark, self._emulator, launcher)
             undo.callback(self.spark.close)
-            self._sources = [self._source(spec) for spec in running.sources]
+            self.spark_clusters = EmulatedSparkClusters(running.machines, self._emulator, launcher)
+            undo.callback(self.spark_clusters.close)
+            self._delivery = self._deliverer()
             self._pool = ThreadPoolExecutor(calls_at_once, thread_name_prefix="call")
             undo.callback(self._pool.shutdown)
             for rule in running.rules.values():
@@ -193,7 +196,7 @@ class LocalCloud:
         end = self.clock.monotonic() + seconds_max
         while self.clock.monotonic() < end:
             self.settle()
-            if not self.tasks.running and not self.spark.running:
+            if not (self.tasks.running or self.spark.running or self.spark_clusters.running):
                 return True
             self.clock.sleep(LOOK_SECONDS)
         return False
@@ -242,6 +245,10 @@ class LocalCloud:
         found: list[dict[str, Any]] = self._emulator.ask("judgements")
         return found
 
+    def requests(self) -> dict[str, dict[str, int]]:
+        """Return how many requests each role sent so far, by what they are called in policies."""
+        return dict(self._emulator.ask("requests"))
+
     def alarms(self) -> dict[str, str]:
         """Return the state of each alarm."""
         return self._watch.states()
@@ -257,29 +264,26 @@ class LocalCloud:
             said=self._watch.note_said,
         )
 
-    def _spark(self) -> EmulatedSparkRuns:
-        return EmulatedSparkRuns(
-            self.deployment.running.spark,
+    def _deliverer(self) -> EventDelivery:
+        return EventDelivery(
+            self.deployment.running,
             self._amazon,
-            self._emulator,
+            self._workers,
             clock=self.clock,
-            said=self._watch.note_said,
+            faults=self.faults,
+            failed=self._note_failure,
+        )
+
+    def _launcher(self) -> SparkLauncher:
+        return SparkLauncher(
+            self._amazon, self._emulator, clock=self.clock, said=self._watch.note_said
         )
 
     def _look(self) -> None:
         """Start and stop what was asked for: tasks, and runs of Spark."""
         self.tasks.look()
         self.spark.look()
-
-    def _source(self, spec: QueueSourceSpec) -> QueueSource:
-        return QueueSource(
-            spec,
-            self.deployment.running.functions[spec.function],
-            self._amazon,
-            self._workers,
-            faults=self.faults,
-            failed=self._note_failure,
-        )
+        self.spark_clusters.look()
 
     def _plan(self, rule: RuleSpec) -> None:
         self._next[rule.name] = next_after(rule.expression)
@@ -290,7 +294,8 @@ class LocalCloud:
     def _advance(self, end: float) -> None:
         while True:
             moments = [call.at for call in self._due[:1]]
-            moments += [at for at, _ in self._fires[:1]] + self._comebacks()
+            moments += [at for at, _ in self._fires[:1]]
+            moments += self._delivery.comebacks(self.queues(), self.clock.seconds())
             self._jump(min([end, *moments]))
             self._fire_due()
             self.settle()
@@ -300,16 +305,6 @@ class LocalCloud:
     def _jump(self, to: float) -> None:
         self.clock.jump_to(to)
         self._emulator.ask("shift", seconds=self.clock.ahead_seconds)
-
-    def _comebacks(self) -> list[float]:
-        """Return when hidden messages of queues that call functions can be received again."""
-        called = {source.spec.queue for source in self._sources}
-        now = self.clock.seconds()
-        return [
-            now + figures["back_seconds"] + MARGIN_SECONDS
-            for name, figures in self.queues().items()
-            if name in called and figures["hidden"]
-        ]
 
     def _fire_due(self) -> None:
         now = self.clock.seconds()
@@ -347,19 +342,11 @@ class LocalCloud:
         return DueCall(at, next(self._orders), call.function, call.event, call.tries + 1)
 
     def _receive(self) -> bool:
-        """Hand received messages to functions, as many as may run. Returns whether there were."""
-        found = False
-        queues = self.queues()
-        for source in self._sources:
-            waiting = queues.get(source.spec.queue, {}).get("visible", 0)
-            while waiting > 0 and len(self._pending) < self._at_once and source.may_take_more:
-                batch = source.receive()
-                if not batch:
-                    break
-                waiting -= len(batch)
-                found = True
-                self._pending.add(self._pool.submit(source.run, batch))
-        return found
+        """Hand what is received to functions, as many as may run. Returns whether there was
+        any."""
+        calls = self._delivery.receive(self.queues(), self._at_once - len(self._pending))
+        self._pending |= {self._pool.submit(call) for call in calls}
+        return bool(calls)
 
     def _wait_for_calls(self) -> None:
         full = len(self._pending) >= self._at_once

@@ -3,26 +3,24 @@
 from collections.abc import Sequence
 
 from aws_cdk import Annotations, Stack
-from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 from msgspec import UNSET
 
 from lakebed.config.deployed_release import DEPLOYED_RELEASE
-from lakebed.config.instance import (
-    Deployment,
-    InstanceResources,
-    encode_resources,
-    parameter_name,
-)
-from lakebed.config.quotas import QUOTAS, quotas_needed
-from stacks.constructs.job_queue import FifoJobQueue
+from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
+from lakebed.config.instance import Deployment, parameter_name
+from lakebed.config.quotas import QUOTAS
+from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.names import NamedJobQueue
 from stacks.constructs.packages import recorded_packages
 
 
 class AddressStack(Stack):
-    """Comes after all that it names, and goes before it: who finds a lake, finds all of it."""
+    """Comes after all that it names, and goes before it: who finds a lake, finds all of it.
+
+    queues: of the stacks that the instance has.
+    """
 
     def __init__(
         self,
@@ -30,11 +28,8 @@ class AddressStack(Stack):
         id: str,
         *,
         deployment: Deployment,
-        bucket: s3.IBucket,
-        log: dynamodb.ITable,
-        registry: dynamodb.ITable,
-        tracker: dynamodb.ITable,
-        queues: Sequence[FifoJobQueue],
+        stores: LakeStores,
+        queues: Sequence[NamedJobQueue],
     ) -> None:
         super().__init__(
             scope,
@@ -44,14 +39,17 @@ class AddressStack(Stack):
         )
         resources = InstanceResources(
             instance=deployment.instance,
-            bucket=bucket.bucket_name,
-            log_table=log.table_name,
-            registry_table=registry.table_name,
-            tracker_table=tracker.table_name,
+            bucket=stores.bucket.bucket_name,
+            log_table=stores.log.table_name,
+            registry_table=stores.registry.table_name,
+            tracker_table=stores.tracker.table_name,
+            batches_table=stores.batches.table_name if "batching" in deployment.stacks else UNSET,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
-            quotas=quotas_needed(deployment.settings),
+            quotas={quota.code: quota.needed_by(deployment) for quota in QUOTAS},
             packages=recorded_packages(deployment) or UNSET,
+            key_arn=deployment.settings.key_arn or UNSET,
             release=DEPLOYED_RELEASE,
+            stacks=tuple(sorted(deployment.stacks)),
         )
         ssm.StringParameter(
             self,
@@ -66,7 +64,7 @@ class AddressStack(Stack):
 def _warn_of_quotas(scope: Construct, deployment: Deployment) -> None:
     """Say what a new account has not enough of. What an account was given since, only AWS knows."""
     for quota in QUOTAS:
-        needs = quota.needed(deployment.settings)
+        needs = quota.needed_by(deployment)
         if needs > quota.new_account:
             Annotations.of(scope).add_warning_v2(
                 f"lakebed:quota-{quota.code}",

@@ -9,7 +9,9 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
+from lakebed.config.spark.clusters import LOGS_PREFIX
 from stacks.constructs.encryption import key_of, warn_of_key_policy
+from stacks.constructs.kept_exports import keep_exports
 from stacks.permissions import bucket_name, results_bucket_name
 
 UNFINISHED_DAYS = 7
@@ -42,7 +44,7 @@ class BucketsStack(Stack):
         self._key = key_of(self, deployment)
         warn_of_key_policy(self, deployment)
         settings = deployment.settings
-        self.bucket = self._bucket(
+        bucket = self._bucket(
             "Bucket",
             deployment,
             name=bucket_name(deployment),
@@ -67,8 +69,14 @@ class BucketsStack(Stack):
                 ),
             ],
         )
-        _write_once(self.bucket, OBJECTS_PREFIX, IMPORTS_PREFIX)
-        self.results = self._bucket(
+        if settings.spark_clusters:
+            bucket.add_lifecycle_rule(
+                id="logs-of-clusters-go",
+                prefix=f"{LOGS_PREFIX}/",
+                expiration=Duration.days(int(settings.log_days)),
+            )
+        _write_once(bucket, OBJECTS_PREFIX, IMPORTS_PREFIX)
+        results = self._bucket(
             "Results",
             deployment,
             name=results_bucket_name(deployment),
@@ -81,6 +89,7 @@ class BucketsStack(Stack):
                 ),
             ],
         )
+        keep_exports(self, bucket.bucket_name, results.bucket_name)
 
     def _bucket(
         self,

@@ -1,38 +1,32 @@
 """Bulk import: the queue of users' messages, who starts Spark for them, and who looks after it."""
 
+import json
+
 import msgspec
-from aws_cdk import AssetHashType, Duration, Stack, Validations
+from aws_cdk import Acknowledgment, Duration, Stack, Validations
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from lakebed.config.environments import (
     BulkImportFollowEnvironment,
+    BulkImportRunsEnvironment,
     BulkImportStartEnvironment,
 )
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import BULK_IMPORT_JOBS, WORK_SECONDS_MAX
-from stacks import permissions, trust
-from stacks.constructs.encryption import use_key
+from stacks import partition_permissions, permissions, trust
+from stacks.constructs import spark_permissions
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
-from stacks.constructs.packages import packages_for
-from stacks.constructs.python_bundle import (
-    ROOT,
-    ROWS,
-    SPARK,
-    SPARK_PYTHON,
-    STATE,
-    bundle_of,
-    target_of,
-)
+from stacks.constructs.python_bundle import ROWS, SPARK_PYTHON, STATE, target_of
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.queue_lambda import QueueLambda
 from stacks.constructs.schedule import Schedule
-from stacks.partition_permissions import report_processes
+from stacks.constructs.spark_program import RELEASE, SparkProgram
+from stacks.spark.clusters import SparkClustersStack
+from stacks.spark.permissions import NO_RESOURCE, start_clusters, use_shared_cluster
 
-RELEASE = "emr-spark-8.0.0"
 IDLE_MINUTES = 5
 QUEUED_MINUTES_MAX = 720
 """After which a run fails that finds no room: the most that EMR Serverless keeps it."""
@@ -46,12 +40,20 @@ ARCHITECTURES = {"arm64": "ARM64", "x86_64": "X86_64"}
 class BulkImportStack(Stack):
     """Messages wait here until Spark is started for them (docs/design/bulk_import.md).
 
+    clusters: None: all imports run on EMR Serverless.
+
     The application holds no capacity while nothing runs, and costs nothing then. It is in no
     network of ours: from there it reaches S3 and DynamoDB of its region.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, deployment: Deployment, stores: LakeStores
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        stores: LakeStores,
+        clusters: SparkClustersStack | None,
     ) -> None:
         super().__init__(
             scope,
@@ -60,17 +62,8 @@ class BulkImportStack(Stack):
             description=f"Lakebed {deployment.instance}: rows in by Spark",
         )
         self.jobs = FifoJobQueue(self, "Jobs", shape=BULK_IMPORT_JOBS, deployment=deployment)
-        target = target_of(deployment.settings.architecture, python=SPARK_PYTHON)
-        bundle = bundle_of(SPARK, target, packages_for(deployment, target))
-        self._archive = s3_assets.Asset(
-            self,
-            "Environment",
-            path=str(bundle.folder),
-            asset_hash=bundle.digest,
-            asset_hash_type=AssetHashType.CUSTOM,
-        )
-        program = str(ROOT / "spark_jobs" / "main.py")
-        self._program = s3_assets.Asset(self, "Program", path=program)
+        self._program = SparkProgram(self, deployment=deployment)
+        self._clusters = clusters
         self._application = self._spark(deployment)
         self._role = self._job_role(deployment, stores)
         self._start(deployment, stores)
@@ -100,19 +93,8 @@ class BulkImportStack(Stack):
         )
 
     def _job_role(self, deployment: Deployment, stores: LakeStores) -> iam.Role:
-        """Return what drivers and tasks have: they read sources, write files, and commit."""
-        own = [
-            *use_key(deployment),
-            *stores.may_commit(deployment),
-            permissions.write_bodies(deployment),
-            permissions.write_large_objects(deployment, "tables/*/files/*", "tables/*/runs/*"),
-            permissions.delete_objects(deployment, "tables/*/runs/*"),
-            permissions.write_job_reports(stores.tracker),
-            report_processes(deployment),
-            *permissions.import_requests(deployment),
-            *permissions.read_sources(deployment),
-            *permissions.read_assets(self._archive, self._program),
-        ]
+        """Return what drivers and tasks have."""
+        own = self._program.permissions(deployment, stores)
         role = iam.Role(
             self,
             "JobRole",
@@ -125,17 +107,11 @@ class BulkImportStack(Stack):
     def _start(self, deployment: Deployment, stores: LakeStores) -> None:
         """Hand each message that can work to Spark, and refuse the rest."""
         environment = BulkImportStartEnvironment(
-            **msgspec.structs.asdict(stores.function_environment(deployment)),
-            tracker_table=stores.tracker.table_name,
-            sources=deployment.settings.sources,
+            **self._variables(deployment, stores),
+            batches_table=stores.batches.table_name,
             queue_url=self.jobs.queue.queue_url,
-            application_id=self._application.attr_application_id,
-            job_role_arn=self._role.role_arn,
-            entry_point=self._program.s3_object_url,
-            archive=self._archive.s3_object_url,
-            python=f"python{SPARK_PYTHON}",
         )
-        QueueLambda(
+        own = QueueLambda(
             self,
             "Start",
             deployment=deployment,
@@ -149,19 +125,71 @@ class BulkImportStack(Stack):
                 permissions.write_job_reports(stores.tracker),
                 permissions.read_reports(stores.tracker),
                 *permissions.import_requests(deployment, "s3:PutObject", "s3:DeleteObject"),
-                *permissions.start_spark_runs(self._application, self._role),
+                partition_permissions.read_batches(stores.batches),
+                *self._may_start(deployment),
                 permissions.give_up(self.jobs.dead_letters),
                 permissions.show_again(self.jobs.queue),
             ],
         )
+        self._accept(own.role)
+
+    def _variables(self, deployment: Deployment, stores: LakeStores) -> dict[str, str]:
+        """Return what both functions read: where Spark runs, and what it runs."""
+        absent = {
+            name: ""
+            for name in BulkImportRunsEnvironment.__struct_fields__
+            if name.startswith("cluster_") or name == "shared_cluster"
+        }
+        return {
+            **msgspec.structs.asdict(stores.function_environment(deployment)),
+            "tracker_table": stores.tracker.table_name,
+            "sources": deployment.settings.sources,
+            "spark_release": RELEASE,
+            "application_id": self._application.attr_application_id,
+            "job_role_arn": self._role.role_arn,
+            "entry_point": self._program.program.s3_object_url,
+            "archive": self._program.archive.s3_object_url,
+            "python": f"python{SPARK_PYTHON}",
+            "tags": json.dumps(deployment.all_tags()),
+            **(absent if self._clusters is None else self._clusters.variables()),
+        }
+
+    def _may_start(self, deployment: Deployment) -> list[iam.PolicyStatement]:
+        """Return what it takes to start Spark wherever the instance runs it, and to find runs."""
+        statements = spark_permissions.start_spark_runs(self._application, self._role)
+        return [*statements, *self._may_use_clusters(deployment)]
+
+    def _may_follow(self, deployment: Deployment) -> list[iam.PolicyStatement]:
+        """Return what it takes to find runs, and to ask for machines again where there were
+        none."""
+        lists = spark_permissions.list_spark_runs(self._application)
+        return [lists, *(self._may_use_clusters(deployment) if self._clusters else [])]
+
+    def _may_use_clusters(self, deployment: Deployment) -> list[iam.PolicyStatement]:
+        statements: list[iam.PolicyStatement] = []
+        if self._clusters is not None:
+            statements += start_clusters(
+                deployment,
+                service=self._clusters.service_role,
+                machines=self._clusters.machine_role,
+            )
+        if deployment.settings.shared_cluster:
+            statements.append(use_shared_cluster(deployment.settings.shared_cluster))
+        return statements
+
+    def _accept(self, role: iam.Role) -> None:
+        if self._clusters is not None:
+            permissions.accepted_everywhere(role, NO_RESOURCE)
+            arn = "arn:<AWS::Partition>:elasticmapreduce:<AWS::Region>:<AWS::AccountId>:cluster/*"
+            Validations.of(role).acknowledge(
+                Acknowledgment(
+                    id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]", reason=NO_RESOURCE
+                )
+            )
 
     def _follow(self, deployment: Deployment, stores: LakeStores) -> None:
         """Every five minutes, tell how runs ended whose drivers could not."""
-        environment = BulkImportFollowEnvironment(
-            **msgspec.structs.asdict(stores.function_environment(deployment)),
-            tracker_table=stores.tracker.table_name,
-            application_id=self._application.attr_application_id,
-        )
+        environment = BulkImportFollowEnvironment(**self._variables(deployment, stores))
         every = Duration.minutes(5)
         own = PythonFunction(
             self,
@@ -179,11 +207,12 @@ class BulkImportStack(Stack):
                 permissions.read_reports(stores.tracker),
                 *permissions.import_requests(deployment, "s3:DeleteObject"),
                 permissions.put_import_requests_aside(deployment),
-                permissions.list_spark_runs(self._application),
+                *self._may_follow(deployment),
             ],
             runs_apart=every,
             timeout_seconds=WORK_SECONDS_MAX,
         )
+        self._accept(own.role)
         Schedule(
             self,
             "FollowSchedule",

@@ -9,6 +9,7 @@ from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import COMMITS
 from stacks import permissions
 from stacks.constructs.job_queue import FifoJobQueue
+from stacks.constructs.kept_exports import keep_exports
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.queue_lambda import QueueLambda
@@ -27,6 +28,8 @@ class CommitterStack(Stack):
             description=f"Lakebed {deployment.instance}: commits on their way",
         )
         self.commits = FifoJobQueue(self, "Commits", shape=COMMITS, deployment=deployment)
+        queue, dead_letters = self.commits.queue, self.commits.dead_letters
+        keep_exports(self, queue.queue_arn, dead_letters.queue_arn)
         environment = CommitterEnvironment(
             **msgspec.structs.asdict(stores.function_environment(deployment)),
             tracker_table=stores.tracker.table_name,

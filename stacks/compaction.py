@@ -15,6 +15,7 @@ from lakebed.config.job_queues import COMPACTION_CREATION, COMPACTION_JOBS, WORK
 from stacks import permissions
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.names import NamedJobQueue
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
@@ -26,6 +27,7 @@ from stacks.networking import NetworkingStack
 class CompactionStack(Stack):
     """Tasks run the jobs, and so does `lakebed run` on any machine.
 
+    network: None: it has no tasks.
     commits: the queue by which some end.
     """
 
@@ -36,8 +38,8 @@ class CompactionStack(Stack):
         *,
         deployment: Deployment,
         stores: LakeStores,
-        network: NetworkingStack,
-        commits: FifoJobQueue,
+        network: NetworkingStack | None,
+        commits: NamedJobQueue,
     ) -> None:
         super().__init__(
             scope,
@@ -66,6 +68,16 @@ class CompactionStack(Stack):
             ],
         )
         self._give_up(deployment, stores, commits)
+        if network is not None:
+            self._tasks(deployment, stores, network, commits)
+
+    def _tasks(
+        self,
+        deployment: Deployment,
+        stores: LakeStores,
+        network: NetworkingStack,
+        commits: NamedJobQueue,
+    ) -> None:
         TaskPool(
             self,
             "Tasks",
@@ -96,7 +108,7 @@ class CompactionStack(Stack):
             capacity=deployment.settings.compaction_capacity,
         )
 
-    def _give_up(self, deployment: Deployment, stores: LakeStores, commits: FifoJobQueue) -> None:
+    def _give_up(self, deployment: Deployment, stores: LakeStores, commits: NamedJobQueue) -> None:
         """Every five minutes, free the files of jobs that reached the dead letters."""
         every = Duration.minutes(5)
         own = PythonFunction(

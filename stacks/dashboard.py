@@ -12,16 +12,20 @@ from constructs import Construct
 from lakebed.config.instance import Deployment
 from lakebed.observe.metric import Alarm, Metric, Section
 from lakebed.observe.metrics import METRICS, NAMESPACE
-from stacks.constructs.job_queue import FifoJobQueue
-from stacks.constructs.operator_alarm import Breach, operator_alarm
+from stacks.constructs.names import NamedJobQueue, NamedQueue
+from stacks.constructs.operator_alarm import AlarmNotice, Breach, operator_alarm
 
 COLUMNS = 24
 ROWS = 6
 PERIOD_MINUTES = 5
+VISIBLE = "ApproximateNumberOfMessagesVisible"
 
 
 class DashboardStack(Stack):
-    """A row of graphs for queues, and one for each section of metrics."""
+    """A row of graphs for queues, and one for each section of metrics.
+
+    An instance without `dashboard` has the alarms all the same: who looks at nothing must be told.
+    """
 
     def __init__(
         self,
@@ -29,7 +33,7 @@ class DashboardStack(Stack):
         id: str,
         *,
         deployment: Deployment,
-        queues: Sequence[FifoJobQueue],
+        queues: Sequence[NamedJobQueue],
     ) -> None:
         super().__init__(
             scope,
@@ -37,13 +41,14 @@ class DashboardStack(Stack):
             stack_name=deployment.name("dashboard"),
             description=f"Lakebed {deployment.instance}: what an operator looks at",
         )
-        sections: tuple[Section, ...] = get_args(Section)
-        cloudwatch.Dashboard(
-            self,
-            "Dashboard",
-            dashboard_name=deployment.name("dashboard"),
-            widgets=[_of_queues(queues), *(_of_section(deployment, s) for s in sections)],
-        )
+        if "dashboard" in deployment.stacks:
+            sections: tuple[Section, ...] = get_args(Section)
+            cloudwatch.Dashboard(
+                self,
+                "Dashboard",
+                dashboard_name=deployment.name("dashboard"),
+                widgets=[_of_queues(queues), *(_of_section(deployment, s) for s in sections)],
+            )
         for metric in METRICS:
             if metric.alarm is not None:
                 metric_alarm(self, deployment, metric, metric.alarm)
@@ -57,7 +62,7 @@ def metric_alarm(scope: Construct, deployment: Deployment, metric: Metric, alarm
         "".join(word.capitalize() for word in name.split("-")),
         deployment=deployment,
         name=deployment.name(name),
-        says=f"{metric.meaning}: see {alarm.page}",
+        notice=AlarmNotice(what=metric.meaning, command=alarm.command, page=alarm.page),
         metric=_metric(deployment, metric, alarm.minutes),
         statistic=metric.statistic,
         breach=Breach(alarm.threshold, alarm.minutes),
@@ -79,28 +84,29 @@ def _of_section(deployment: Deployment, section: Section) -> list[cloudwatch.IWi
     ]
 
 
-def _of_queues(queues: Sequence[FifoJobQueue]) -> list[cloudwatch.IWidget]:
-    period = Duration.minutes(PERIOD_MINUTES)
+def _of_queues(queues: Sequence[NamedJobQueue]) -> list[cloudwatch.IWidget]:
     graphs = {
         "oldest message, seconds": [
-            q.queue.metric_approximate_age_of_oldest_message(period=period, label=q.kind)
-            for q in queues
+            _of_queue(queue.queue, "ApproximateAgeOfOldestMessage", queue.kind) for queue in queues
         ],
-        "messages": [
-            q.queue.metric_approximate_number_of_messages_visible(period=period, label=q.kind)
-            for q in queues
-        ],
-        "dead letters": [
-            q.dead_letters.metric_approximate_number_of_messages_visible(
-                period=period, label=q.kind
-            )
-            for q in queues
-        ],
+        "messages": [_of_queue(queue.queue, VISIBLE, queue.kind) for queue in queues],
+        "dead letters": [_of_queue(queue.dead_letters, VISIBLE, queue.kind) for queue in queues],
     }
     return [
         cloudwatch.GraphWidget(title=title, width=COLUMNS // len(graphs), height=ROWS, left=left)
         for title, left in graphs.items()
     ]
+
+
+def _of_queue(queue: NamedQueue, metric: str, label: str) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace="AWS/SQS",
+        metric_name=metric,
+        dimensions_map={"QueueName": queue.queue_name},
+        statistic="Maximum",
+        period=Duration.minutes(PERIOD_MINUTES),
+        label=label,
+    )
 
 
 def _metric(deployment: Deployment, metric: Metric, minutes: int) -> cloudwatch.Metric:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from aws_cdk import Aws
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-from lakebed.config.feed_access import named_in, secret_patterns
+from lakebed.config.feed_access import secret_patterns
 from lakebed.config.instance import Deployment
+from lakebed.config.settings import named_in
 from stacks import permissions
+from stacks.constructs.names import NamedTable
 
 FEED_DEFINITIONS = ("feed-definitions", "feed-connections", "feed-policies")
 FEED_LEASES = ("feed-workers", "feed-owners")
@@ -19,7 +20,7 @@ STATES: tuple[permissions.Folder, ...] = ("logs/*", "tables/*/snapshots/*")
 """What the state of a table is read from, beside its log: large entries, and snapshots."""
 
 
-def read_definitions_of_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
+def read_definitions_of_feeds(registry: NamedTable) -> list[iam.PolicyStatement]:
     """Read what a lake defines of feeds, and nothing else of its registry."""
     return [
         _on_partitions(registry, "Query", *FEED_DEFINITIONS),
@@ -27,12 +28,12 @@ def read_definitions_of_feeds(registry: dynamodb.ITable) -> list[iam.PolicyState
     ]
 
 
-def hear_workers(registry: dynamodb.ITable) -> iam.PolicyStatement:
+def hear_workers(registry: NamedTable) -> iam.PolicyStatement:
     """Read the beats of workers, and no owners."""
     return _on_partitions(registry, "Query", FEED_LEASES[0])
 
 
-def work_on_feeds(registry: dynamodb.ITable) -> list[iam.PolicyStatement]:
+def work_on_feeds(registry: NamedTable) -> list[iam.PolicyStatement]:
     """Read definitions and say that they failed, beat, claim, find tables, make those that records
     are landed in (of a new lake with the forms that it allows), and mark what was committed."""
     failing = FEED_DEFINITIONS[:2]
@@ -67,9 +68,7 @@ def put_segments(deployment: Deployment) -> list[iam.PolicyStatement]:
     ]
 
 
-def look_into_landing_tables(
-    registry: dynamodb.ITable, log: dynamodb.ITable
-) -> list[iam.PolicyStatement]:
+def look_into_landing_tables(registry: NamedTable, log: NamedTable) -> list[iam.PolicyStatement]:
     """Find a feed's definition and its landing table, and read what the table's log says."""
     return [
         _on_partitions(registry, "Query", *FEED_DEFINITIONS),
@@ -113,7 +112,7 @@ def read_schemas(deployment: Deployment) -> list[iam.PolicyStatement]:
     ]
 
 
-def _on_partitions(registry: dynamodb.ITable, action: str, *partitions: str) -> iam.PolicyStatement:
+def _on_partitions(registry: NamedTable, action: str, *partitions: str) -> iam.PolicyStatement:
     """Allow an action on items of some partitions only."""
     return iam.PolicyStatement(
         actions=[f"dynamodb:{action}"],

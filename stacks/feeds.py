@@ -21,8 +21,8 @@ from lakebed.config.instance import Deployment
 from lakebed.observe.metric import Alarm
 from lakebed.observe.metrics import METRICS
 from stacks import feed_permissions, permissions
-from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.names import NamedJobQueue
 from stacks.constructs.task_pool import TaskPool, TaskStart
 from stacks.dashboard import metric_alarm
 from stacks.feed_take import FeedTake, QueueNames
@@ -30,9 +30,15 @@ from stacks.networking import NetworkingStack
 
 KIND = "feeds"
 ALARMS = {
-    "feed_failures": Alarm(threshold=1, minutes=5, page="docs/operate/feeds-failed.md"),
-    "feed_gaps": Alarm(threshold=1, minutes=5, page="docs/operate/feed-gaps.md"),
-    "feed_tasks_failed": Alarm(threshold=3, minutes=15, page="docs/operate/feed-tasks-failed.md"),
+    "feed_failures": Alarm(
+        threshold=1, minutes=5, page="docs/operate/feeds-failed.md", command="feed status"
+    ),
+    "feed_gaps": Alarm(
+        threshold=1, minutes=5, page="docs/operate/feed-gaps.md", command="feed status"
+    ),
+    "feed_tasks_failed": Alarm(
+        threshold=3, minutes=15, page="docs/operate/feed-tasks-failed.md", command="tasks"
+    ),
 }
 """By metric. Only an instance whose tasks run feeds pays for them."""
 
@@ -51,9 +57,9 @@ class FeedsStack(Stack):
         *,
         deployment: Deployment,
         stores: LakeStores,
-        network: NetworkingStack,
-        commits: FifoJobQueue,
-        compaction: FifoJobQueue,
+        network: NetworkingStack | None,
+        commits: NamedJobQueue,
+        compaction: NamedJobQueue,
     ) -> None:
         super().__init__(
             scope,
@@ -71,7 +77,7 @@ class FeedsStack(Stack):
             *permissions.read_sources(deployment),
             *feed_permissions.take_from_queues(deployment),
         ]
-        if deployment.settings.feed_workers_max:
+        if network is not None and deployment.settings.feed_workers_max:
             self._tasks(deployment, stores, network, names, may)
         if deployment.settings.feed_take:
             FeedTake(self, "Take", deployment=deployment, stores=stores, queues=names, may=may)

@@ -11,6 +11,7 @@ from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
 from stacks.constructs.scheduled_tables import ScheduledTables
+from stacks.partition_permissions import read_usage
 
 
 class GarbageStack(Stack):
@@ -52,6 +53,7 @@ class GarbageStack(Stack):
                 permissions.delete_objects(
                     deployment, "tables/*/files/*", "tables/*/commits/*", "tables/*/runs/*"
                 ),
+                read_usage(deployment),
             ],
         )
         self._sweep_nameless(deployment, stores)

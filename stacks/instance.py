@@ -1,106 +1,160 @@
 """The map of an instance: every stack, and every line from one stack to another."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TypedDict
 
 from aws_cdk import App, Stack, Tags, Validations
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import Construct
 
-from lakebed.config.instance import Deployment, deployment_of
+from lakebed.config.deployments.deployment import deployment_of
+from lakebed.config.instance import Deployment
 from stacks.address import AddressStack
 from stacks.alarms import AlarmsStack
 from stacks.buckets import BucketsStack
 from stacks.bulk_import import BulkImportStack
 from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
-from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
+from stacks.constructs.names import NamedJobQueue
+from stacks.constructs.region import check_region
 from stacks.dashboard import DashboardStack
 from stacks.feed_push import FeedPushStack
 from stacks.feeds import FeedsStack
 from stacks.garbage import GarbageStack
 from stacks.ingest import IngestStack
 from stacks.networking import NetworkingStack
+from stacks.optional.batching import BatchingStack
+from stacks.optional.history import HistoryStack
+from stacks.optional.tables import TablesStack
+from stacks.outside.job_events import JobEventsStack
+from stacks.outside.people import PeopleStack
 from stacks.query import QueryStack
-from stacks.region import check_region
+from stacks.release import ReleaseStack
 from stacks.snapshots import SnapshotsStack
+from stacks.spark.clusters import SparkClustersStack
 from stacks.splitting import SplittingStack
 from stacks.state import StateStack
 
 
-class TaskStacks(TypedDict):
-    """What each stack with tasks is given."""
+class StackParts(TypedDict):
+    """What each stack is given that works on tables."""
 
     deployment: Deployment
     stores: LakeStores
-    network: NetworkingStack
 
 
-class TaskQueues(TypedDict):
-    """Queues whose names a lake is opened with."""
+class TaskParts(StackParts):
+    """What each stack with tasks is given.
 
-    commits: FifoJobQueue
-    compaction: FifoJobQueue
+    network: None: it can have no tasks.
+    commits: the queue by which some commit.
+    """
+
+    network: NetworkingStack | None
+    commits: NamedJobQueue
 
 
 class Instance(Construct):
-    """All stacks of one instance."""
+    """All stacks of one instance. They know each other by name, so that one can go, or be left out;
+    what is left out is None here."""
 
     def __init__(self, scope: Construct, *, deployment: Deployment) -> None:
         super().__init__(scope, deployment.instance)
+        has = deployment.stacks.__contains__
+        own = StackParts(deployment=deployment, stores=LakeStores.of(deployment))
+        release = ReleaseStack(self, "Release", deployment=deployment)
         if not deployment.settings.alarm_topic_arn:
             AlarmsStack(self, "Alarms", deployment=deployment)
         data = BucketsStack(self, "Data", deployment=deployment)
         state = StateStack(self, "State", deployment=deployment)
-        stores = LakeStores(
-            bucket=data.bucket, log=state.log, registry=state.registry, tracker=state.tracker
-        )
-        committer = CommitterStack(self, "Committer", deployment=deployment, stores=stores)
-        network = NetworkingStack(self, "Networking", deployment=deployment)
-        where = TaskStacks(deployment=deployment, stores=stores, network=network)
-        compaction = CompactionStack(self, "Compaction", **where, commits=committer.commits)
-        names = TaskQueues(commits=committer.commits, compaction=compaction.jobs)
-        ingest = IngestStack(self, "Ingest", **where, **names)
-        if deployment.settings.feed_workers_max or deployment.settings.feed_take:
-            FeedsStack(self, "Feeds", **where, **names)
-        if deployment.settings.feed_push:
-            FeedPushStack(self, "FeedPush", deployment=deployment, stores=stores)
-        bulk_import = BulkImportStack(self, "BulkImport", deployment=deployment, stores=stores)
-        splitting = SplittingStack(self, "Splitting", deployment=deployment, stores=stores)
-        garbage = GarbageStack(self, "Garbage", deployment=deployment, stores=stores)
-        snapshots = SnapshotsStack(self, "Snapshots", deployment=deployment, stores=stores)
-        query = QueryStack(
-            self, "Query", deployment=deployment, stores=stores, results=data.results
-        )
+        committer = CommitterStack(self, "Committer", **own)
+        commits = committer.commits.named
+        network = None
+        if has("networking"):
+            network = NetworkingStack(self, "Networking", deployment=deployment)
+        tasks = TaskParts(**own, network=network, commits=commits)
+        compaction = CompactionStack(self, "Compaction", **tasks)
+        jobs = compaction.jobs.named
+        ingest = IngestStack(self, "Ingest", **tasks, compaction=jobs) if has("ingest") else None
+        feeds = FeedsStack(self, "Feeds", **tasks, compaction=jobs) if has("feeds") else None
+        clusters = None
+        if network is not None and has("spark-clusters"):
+            clusters = SparkClustersStack(self, "SparkClusters", **own, network=network)
+        bulk_import = None
+        if has("bulk-import"):
+            bulk_import = BulkImportStack(self, "BulkImport", **own, clusters=clusters)
+        batching = None
+        if ingest is not None and has("batching"):
+            imports = bulk_import.jobs.named if bulk_import else None
+            batching = BatchingStack(
+                self, "Batching", **own, ingest=ingest.jobs.named, bulk_import=imports
+            )
+        splitting = SplittingStack(self, "Splitting", **own)
+        garbage = GarbageStack(self, "Garbage", **own)
+        snapshots = SnapshotsStack(self, "Snapshots", **own)
+        query = QueryStack(self, "Query", **own) if has("query") else None
         queues = [
             committer.commits,
-            ingest.jobs,
-            bulk_import.jobs,
-            query.queries,
+            ingest.jobs if ingest else None,
+            bulk_import.jobs if bulk_import else None,
+            query.queries if query else None,
             compaction.jobs,
+            batching.tables if batching else None,
             compaction.creation.tables,
             splitting.scheduled.tables,
             garbage.garbage.tables,
             garbage.sweep.tables,
             snapshots.scheduled.tables,
         ]
-        DashboardStack(self, "Dashboard", deployment=deployment, queues=queues)
-        named = [stack for stack in self.node.children if isinstance(stack, Stack)]
-        address = AddressStack(
-            self,
-            "Address",
-            deployment=deployment,
-            bucket=data.bucket,
-            log=state.log,
-            registry=state.registry,
-            tracker=state.tracker,
-            queues=queues,
-        )
-        for stack in named:  # the release that it writes down is then that of all of them
-            address.add_stack_dependency(stack)
-        Tags.of(self).add("lakebed:instance", deployment.instance)
+        named = [queue.named for queue in queues if queue is not None]
+        DashboardStack(self, "Dashboard", deployment=deployment, queues=named)
+        self._asked_for(own, state)
+        address = AddressStack(self, "Address", **own, queues=named)
+        steps = [release], [data, state], [committer, network], [compaction], [ingest, feeds]
+        self._in_order(*steps, last=address)
+        for key, value in deployment.all_tags().items():
+            Tags.of(self).add(key, value)
+
+    def _asked_for(self, own: StackParts, state: StateStack) -> None:
+        """Make the stacks that are there only where settings ask for them, and that no other
+        knows."""
+        has = own["deployment"].stacks.__contains__
+        if has("feed-push"):
+            FeedPushStack(self, "FeedPush", **own)
+        if has("people"):
+            PeopleStack(self, "People", deployment=own["deployment"])
+        if has("history"):
+            HistoryStack(self, "History", **own)
+        if has("job-events"):
+            JobEventsStack(self, "JobEvents", **own, stream=state.tracker_stream)
+        if has("tables"):
+            TablesStack(self, "Tables", **own)
+
+    def _in_order(self, *steps: Sequence[Stack | None], last: Stack) -> None:
+        """Let stacks be deployed in an order: they would not wait for what they know by name.
+
+        steps: each waits for all before; stacks in none of them wait for the first two. last: waits
+            for all, so that the release that it writes down is that of each.
+        """
+        every = [stack for stack in self.node.children if isinstance(stack, Stack)]
+        there = [[stack for stack in step if stack is not None] for step in steps]
+        listed = {stack.stack_name for stack in (*chain(*there), last)}
+        others = [stack for stack in every if stack.stack_name not in listed]
+        for at, step in enumerate(there):
+            _let_wait(step, chain(*there[:at]))
+        _let_wait(others, chain(*there[:2]))
+        _let_wait([last], chain(*there, others))
+
+
+def _let_wait(stacks: Iterable[Stack], others: Iterable[Stack]) -> None:
+    """Let each of some stacks be deployed after all of others."""
+    before = list(others)
+    for stack in stacks:
+        for one in before:
+            stack.add_stack_dependency(one)
 
 
 PARTITIONS = ("aws",)

@@ -5,7 +5,7 @@ docs/decisions/0015 says why tasks have public addresses unless a setting says o
 
 from __future__ import annotations
 
-from aws_cdk import CfnCustomResource, Stack
+from aws_cdk import CfnCustomResource, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
@@ -14,7 +14,9 @@ from constructs import Construct
 from lakebed.config.environments import NetworkCheckEnvironment
 from lakebed.config.instance import Deployment
 from stacks import permissions, trust
+from stacks.constructs.kept_exports import keep_exports
 from stacks.constructs.log_group import log_group
+from stacks.constructs.names import NamedCluster
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
 
@@ -22,6 +24,8 @@ ZONES = 2
 """The first ones of the region, where a setting names no others."""
 HTTPS = 443
 CHECK_SECONDS_MAX = 60
+FOR_EMR = "for-use-with-amazon-emr-managed-policies"
+"""The tag by which AWS's policy for EMR's service knows what is meant for clusters."""
 ENDPOINTS = {
     "EcrApi": ec2.InterfaceVpcEndpointAwsService.ECR,
     "EcrDocker": ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER,
@@ -34,7 +38,9 @@ ENDPOINTS = {
 class NetworkingStack(Stack):
     """A cluster, and a network without NAT: the instance's own, or a user's subnets.
 
-    vpc_id, subnet_ids: of tasks. security_group: tasks reach TLS ports, and accept no connection.
+    cluster: by name, as other stacks know it. vpc_id, subnet_ids: of tasks. security_group: tasks
+    reach TLS ports, and accept no connection. Ids have no names: they are exported in any case,
+    so that a stack with tasks can go while this one stays.
     """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
@@ -45,10 +51,11 @@ class NetworkingStack(Stack):
             description=f"Lakebed {deployment.instance}: where tasks run",
         )
         settings = deployment.settings
-        self.cluster = ecs.CfnCluster(
+        self.cluster = NamedCluster(deployment.name("tasks"))
+        cluster = ecs.CfnCluster(
             self,
             "Cluster",
-            cluster_name=deployment.name("tasks"),
+            cluster_name=self.cluster.cluster_name,
             capacity_providers=["FARGATE", "FARGATE_SPOT"],
             cluster_settings=[
                 ecs.CfnCluster.ClusterSettingsProperty(name="containerInsights", value="enabled")
@@ -62,23 +69,19 @@ class NetworkingStack(Stack):
             group_name=deployment.name("tasks"),
             group_description=f"Lakebed {deployment.instance}: tasks, which nobody connects to",
             vpc_id=self.vpc_id,
-            security_group_egress=[
-                ec2.CfnSecurityGroup.EgressProperty(
-                    ip_protocol="tcp",
-                    from_port=HTTPS,
-                    to_port=HTTPS,
-                    cidr_ip="0.0.0.0/0",
-                    description="services of AWS, by TLS",
-                )
-            ],
+            security_group_egress=[to_services()],
         )
         self.public = settings.task_addresses == "public"
+        keep_exports(self, cluster.attr_arn)
+        self.export_value(self.security_group.attr_group_id)
         if vpc is None:
             self.subnet_ids = settings.subnet_ids.split(",")
             self._check(deployment)
             return
         subnets = vpc.public_subnets if self.public else vpc.isolated_subnets
         self.subnet_ids = [subnet.subnet_id for subnet in subnets]
+        for id_ in (self.vpc_id, *self.subnet_ids):
+            self.export_value(id_)
         if not self.public:
             self._endpoints(deployment, vpc)
 
@@ -122,7 +125,8 @@ class NetworkingStack(Stack):
                     subnet_type=(
                         ec2.SubnetType.PUBLIC if public else ec2.SubnetType.PRIVATE_ISOLATED
                     ),
-                    map_public_ip_on_launch=False if public else None,
+                    # Tasks ask for an address; machines of clusters cannot, and reach EMR by it.
+                    map_public_ip_on_launch=deployment.settings.spark_clusters if public else None,
                     cidr_mask=20,
                 )
             ],
@@ -137,6 +141,8 @@ class NetworkingStack(Stack):
             made = subnet.node.default_child
             assert isinstance(made, ec2.CfnSubnet), f"a subnet is made of one, got {made}"
             made.availability_zone, made.availability_zone_id = None, zone
+        if deployment.settings.spark_clusters:
+            Tags.of(vpc).add(FOR_EMR, "true")
         self._log_refused(deployment, vpc)
         return vpc
 
@@ -202,3 +208,14 @@ class NetworkingStack(Stack):
             deliver_logs_permission_arn=role.role_arn,
             log_group_name=log.log_group_name,
         )
+
+
+def to_services() -> ec2.CfnSecurityGroup.EgressProperty:
+    """Return the way out to services of AWS, by TLS."""
+    return ec2.CfnSecurityGroup.EgressProperty(
+        ip_protocol="tcp",
+        from_port=HTTPS,
+        to_port=HTTPS,
+        cidr_ip="0.0.0.0/0",
+        description="services of AWS, by TLS",
+    )

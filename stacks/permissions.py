@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from aws_cdk import Acknowledgment, Aws, Validations
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecs as ecs
-from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
+from stacks.constructs.names import NamedCluster, NamedTable
 from stacks.partition_permissions import in_partitions
 
 IMPORTS = f"{IMPORTS_PREFIX}/*"
@@ -30,6 +28,7 @@ UNREADABLE_IMPORTS = f"{IMPORTS_PREFIX}/objects/unreadable/*"
 OBJECTS = "objects of a lake have names that are made while it lives; their kind is exact"
 SOURCES = "users put files there under names of their own; the setting `sources` names the place"
 TASKS = "tasks get their ids when they are started; their cluster is exact"
+RUNS = "runs of Spark get their ids when they are started; their application is exact"
 WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
 """What it takes to put an object in parts, or to give it up half-way."""
 UNNAMED = {"ec2:DescribeVpcEndpoints", "ecr:GetAuthorizationToken", "ecs:ListTasks"}
@@ -72,14 +71,16 @@ def results_bucket_name(deployment: Deployment) -> str:
 
 def read_objects(deployment: Deployment) -> list[iam.PolicyStatement]:
     """Read and list the lake's objects."""
-    return [
-        _on_objects(deployment, "s3:GetObject", "*"),
-        iam.PolicyStatement(
-            actions=["s3:ListBucket"],
-            resources=[_bucket(deployment)],
-            conditions={"StringLike": {"s3:prefix": f"{OBJECTS_PREFIX}/*"}},
-        ),
-    ]
+    return [_on_objects(deployment, "s3:GetObject", "*"), list_objects(deployment)]
+
+
+def list_objects(deployment: Deployment) -> iam.PolicyStatement:
+    """List the lake's objects."""
+    return iam.PolicyStatement(
+        actions=["s3:ListBucket"],
+        resources=[_bucket(deployment)],
+        conditions={"StringLike": {"s3:prefix": f"{OBJECTS_PREFIX}/*"}},
+    )
 
 
 def write_objects(deployment: Deployment, *folders: Folder) -> iam.PolicyStatement:
@@ -112,17 +113,17 @@ def write_results(deployment: Deployment) -> list[iam.PolicyStatement]:
     ]
 
 
-def read_log(log: dynamodb.ITable) -> iam.PolicyStatement:
+def read_log(log: NamedTable) -> iam.PolicyStatement:
     """Read the log of a table."""
     return _allow([log.table_arn], "dynamodb:Query", "dynamodb:GetItem")
 
 
-def find_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
+def find_tables(registry: NamedTable) -> iam.PolicyStatement:
     """Find a table by its name, and list the names of others."""
     return _allow([registry.table_arn], "dynamodb:GetItem", "dynamodb:Query")
 
 
-def commit(log: dynamodb.ITable) -> iam.PolicyStatement:
+def commit(log: NamedTable) -> iam.PolicyStatement:
     """Read the log of a table and add entries, as long as they are small."""
     actions = ("Query", "GetItem", "PutItem", "ConditionCheckItem")
     return _allow([log.table_arn], *(f"dynamodb:{action}" for action in actions))
@@ -133,7 +134,7 @@ def write_bodies(deployment: Deployment) -> iam.PolicyStatement:
     return write_objects(deployment, "logs/*")
 
 
-def truncate(deployment: Deployment, log: dynamodb.ITable) -> list[iam.PolicyStatement]:
+def truncate(deployment: Deployment, log: NamedTable) -> list[iam.PolicyStatement]:
     """Read the log of a table and empty old entries."""
     actions = ("Query", "GetItem", "UpdateItem", "BatchWriteItem")
     return [
@@ -142,42 +143,47 @@ def truncate(deployment: Deployment, log: dynamodb.ITable) -> list[iam.PolicySta
     ]
 
 
-def list_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
+def list_tables(registry: NamedTable) -> iam.PolicyStatement:
     """List names and marks of tables."""
     return _allow([registry.table_arn], "dynamodb:Query")
 
 
-def find_table(registry: dynamodb.ITable) -> iam.PolicyStatement:
+def find_table(registry: NamedTable) -> iam.PolicyStatement:
     """Find a table by its name."""
     return _allow([registry.table_arn], "dynamodb:GetItem")
 
 
-def mark_tables(registry: dynamodb.ITable) -> iam.PolicyStatement:
+def mark_tables(registry: NamedTable) -> iam.PolicyStatement:
     """List the names of tables, mark what was done on them, and see what may be written."""
     return _allow([registry.table_arn], "dynamodb:Query", "dynamodb:UpdateItem")
 
 
-def write_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def write_job_reports(tracker: NamedTable) -> iam.PolicyStatement:
     """Write reports, one at a time."""
     return in_partitions(tracker.table_arn, _REPORTS, "PutItem")
 
 
-def write_many_job_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def write_many_job_reports(tracker: NamedTable) -> iam.PolicyStatement:
     """Write reports, many at a time."""
     return in_partitions(tracker.table_arn, _REPORTS, "PutItem", "BatchWriteItem")
 
 
-def report_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def report_jobs(tracker: NamedTable) -> iam.PolicyStatement:
     """Read the newest report of a job, and write reports."""
     return in_partitions(tracker.table_arn, _REPORTS, "GetItem", "PutItem", "BatchWriteItem")
 
 
-def end_jobs(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def report_jobs_one_by_one(tracker: NamedTable) -> iam.PolicyStatement:
+    """Read the newest report of a job, and write reports, one at a time."""
+    return in_partitions(tracker.table_arn, _REPORTS, "GetItem", "PutItem")
+
+
+def end_jobs(tracker: NamedTable) -> iam.PolicyStatement:
     """Read all reports of a job, and write reports, one at a time."""
     return in_partitions(tracker.table_arn, _REPORTS, "Query", "PutItem")
 
 
-def read_reports(tracker: dynamodb.ITable) -> iam.PolicyStatement:
+def read_reports(tracker: NamedTable) -> iam.PolicyStatement:
     """Read all reports of a job."""
     return _allow([tracker.table_arn], "dynamodb:Query")
 
@@ -240,13 +246,14 @@ def run_image(repository: ecr.IRepository, log: logs.ILogGroup) -> list[iam.Poli
 
 
 def start_tasks(
-    cluster: ecs.CfnCluster, definition: ecs.TaskDefinition, roles: Sequence[iam.Role]
+    cluster: NamedCluster, definition: ecs.TaskDefinition, roles: Sequence[iam.Role]
 ) -> list[iam.PolicyStatement]:
-    """Count, start and look at tasks of a cluster. roles: what tasks are given, and nothing else.
+    """Count, start, tag and look at tasks of a cluster. roles: what tasks are given, and nothing
+    else.
 
     Counting has no resource in IAM where no machine is named; the cluster is a condition.
     """
-    in_cluster = {"ArnEquals": {"ecs:cluster": cluster.attr_arn}}
+    in_cluster = {"ArnEquals": {"ecs:cluster": cluster.cluster_arn}}
     ours = f"arn:{Aws.PARTITION}:ecs:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     name = cluster.cluster_name
     return [
@@ -256,6 +263,11 @@ def start_tasks(
             conditions=in_cluster,
         ),
         _allow([f"{ours}:task/{name}/*"], "ecs:DescribeTasks"),
+        iam.PolicyStatement(
+            actions=["ecs:TagResource"],
+            resources=[f"{ours}:task/{name}/*"],
+            conditions={"StringEquals": {"ecs:CreateAction": "RunTask"}},
+        ),
         iam.PolicyStatement(
             actions=["ecs:RunTask"],
             resources=[definition.task_definition_arn],
@@ -289,40 +301,6 @@ def import_requests(deployment: Deployment, *actions: str) -> list[iam.PolicySta
 def put_import_requests_aside(deployment: Deployment) -> iam.PolicyStatement:
     """Keep what is left of damaged requests for bulk imports."""
     return _allow([f"{_bucket(deployment)}/{UNREADABLE_IMPORTS}"], "s3:PutObject")
-
-
-def read_assets(*assets: s3_assets.Asset) -> list[iam.PolicyStatement]:
-    """Read what the deployment put into its own bucket, and list it by its keys: Spark asks whether
-    a name is a folder."""
-    bucket = f"arn:{Aws.PARTITION}:s3:::{assets[0].s3_bucket_name}"
-    keys = [asset.s3_object_key for asset in assets]
-    return [
-        _allow([f"{bucket}/{key}" for key in keys], "s3:GetObject"),
-        iam.PolicyStatement(
-            actions=["s3:ListBucket"],
-            resources=[bucket],
-            conditions={"StringLike": {"s3:prefix": [f"{key}*" for key in keys]}},
-        ),
-    ]
-
-
-def start_spark_runs(
-    application: emrserverless.CfnApplication, role: iam.Role
-) -> list[iam.PolicyStatement]:
-    """Start runs of Spark that have a role, and find those that were started before."""
-    return [
-        _allow([application.attr_arn], "emr-serverless:StartJobRun", "emr-serverless:ListJobRuns"),
-        iam.PolicyStatement(
-            actions=["iam:PassRole"],
-            resources=[role.role_arn],
-            conditions={"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}},
-        ),
-    ]
-
-
-def list_spark_runs(application: emrserverless.CfnApplication) -> iam.PolicyStatement:
-    """See which runs there are, and how they ended."""
-    return _allow([application.attr_arn], "emr-serverless:ListJobRuns")
 
 
 def send(queue: sqs.IQueue) -> iam.PolicyStatement:
@@ -364,6 +342,7 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
         f"{data}/{UNREADABLE_IMPORTS}": OBJECTS,
         **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},
         f"{ours}:task/{cluster}/*": TASKS,
+        "<Application.Arn>/jobruns/*": RUNS,
     }
     return [
         Acknowledgment(id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]", reason=reason)

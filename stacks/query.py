@@ -2,7 +2,6 @@
 
 import msgspec
 from aws_cdk import Stack
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from lakebed.config.environments import QueryEnvironment, QueryQueueEnvironment
@@ -14,6 +13,7 @@ from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.python_bundle import ROWS
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.queue_lambda import QueueLambda
+from stacks.partition_permissions import read_usage
 
 MEMORY_MIB = 2_048
 """More than a processor: rows are read and decoded by several threads."""
@@ -21,7 +21,7 @@ MEMORY_MIB = 2_048
 
 class QueryStack(Stack):
     """Users' messages are answered at once, or their results written to a bucket
-    (docs/design/messages.md). results: the bucket."""
+    (docs/design/messages.md)."""
 
     def __init__(
         self,
@@ -30,7 +30,6 @@ class QueryStack(Stack):
         *,
         deployment: Deployment,
         stores: LakeStores,
-        results: s3.IBucket,
     ) -> None:
         super().__init__(
             scope,
@@ -42,12 +41,15 @@ class QueryStack(Stack):
         environment = QueryEnvironment(
             **msgspec.structs.asdict(stores.function_environment(deployment)),
             tracker_table=stores.tracker.table_name,
-            results_bucket=results.bucket_name,
+            results_bucket=permissions.results_bucket_name(deployment),
+        )
+        queued = QueryQueueEnvironment(
+            **msgspec.structs.asdict(environment), query_queue_url=self.queries.queue.queue_url
         )
         may = [
             *stores.may_read(deployment),
             *permissions.write_results(deployment),
-            permissions.write_job_reports(stores.tracker),
+            *(permissions.write_job_reports(stores.tracker), read_usage(deployment)),
         ]
         PythonFunction(
             self,
@@ -70,10 +72,7 @@ class QueryStack(Stack):
             queue=self.queries,
             room="query",
             verb="handle",
-            environment=QueryQueueEnvironment(
-                **msgspec.structs.asdict(environment),
-                query_queue_url=self.queries.queue.queue_url,
-            ),
+            environment=queued,
             permissions=[
                 *may,
                 permissions.give_up(self.queries.dead_letters),

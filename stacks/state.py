@@ -1,10 +1,12 @@
-"""The tables of DynamoDB: transaction logs, the registry of names, the tracker of jobs."""
+"""The tables of DynamoDB: transaction logs, the registry of names, the tracker of jobs, batches of
+submitted files."""
 
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from lakebed.config.dynamo_tables import (
+    BATCHES_TABLE,
     LOG_TABLE,
     PARTITION_KEY,
     REGISTRY_TABLE,
@@ -14,6 +16,7 @@ from lakebed.config.dynamo_tables import (
 )
 from lakebed.config.instance import Deployment
 from stacks.constructs.encryption import key_of
+from stacks.constructs.kept_exports import keep_exports
 
 TEXT, NUMBER = dynamodb.AttributeType.STRING, dynamodb.AttributeType.NUMBER
 
@@ -30,12 +33,17 @@ class StateStack(Stack):
             scope,
             id,
             stack_name=deployment.name("state"),
-            description=f"Lakebed {deployment.instance}: logs, registry, tracker",
+            description=f"Lakebed {deployment.instance}: logs, registry, tracker, batches",
         )
         self._key = key_of(self, deployment)
-        self.log = self._table("Log", LOG_TABLE, deployment)
-        self.registry = self._table("Registry", REGISTRY_TABLE, deployment)
-        self.tracker = self._table("Tracker", TRACKER_TABLE, deployment)
+        self._table("Log", LOG_TABLE, deployment)
+        self._table("Registry", REGISTRY_TABLE, deployment)
+        tracker = self._table("Tracker", TRACKER_TABLE, deployment)
+        self._table("Batches", BATCHES_TABLE, deployment)
+        assert tracker.table_stream_arn is not None, "the tracker's table has a stream"
+        self.tracker_stream = tracker.table_stream_arn
+        """It has no name of ours, and is exported always: who reads it may come and go."""
+        keep_exports(self, self.tracker_stream)
 
     def _table(self, id: str, shape: DynamoTable, deployment: Deployment) -> dynamodb.Table:
         kept = deployment.settings.data_kept
@@ -52,6 +60,7 @@ class StateStack(Stack):
                 point_in_time_recovery_enabled=True
             ),
             time_to_live_attribute=shape.expiry,
+            stream=dynamodb.StreamViewType.NEW_IMAGE if shape.streamed else None,
             encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else None,
             encryption_key=self._key,
             deletion_protection=kept,
@@ -64,4 +73,5 @@ class StateStack(Stack):
                 sort_key=dynamodb.Attribute(name=shape.index.sort_key, type=NUMBER),
                 projection_type=dynamodb.ProjectionType.ALL,
             )
+        keep_exports(self, table.table_name, table.table_arn)
         return table

@@ -43,6 +43,20 @@ def spark_service(application: emrserverless.CfnApplication) -> iam.ServicePrinc
     return _service("emr-serverless.amazonaws.com", application.attr_arn)
 
 
+def cluster_service(scope: Construct) -> iam.ServicePrincipal:
+    """EMR, for clusters of the account and region. Their ids are not known before."""
+    clusters = Stack.of(scope).format_arn(
+        service="elasticmapreduce", resource="*", arn_format=ArnFormat.NO_RESOURCE_NAME
+    )
+    return _service("elasticmapreduce.amazonaws.com", clusters)
+
+
+def machine_service() -> iam.ServicePrincipal:
+    """EC2, for machines. It does not tell for whom it asks, as Lambda: who makes a machine must be
+    allowed to pass it the role."""
+    return iam.ServicePrincipal("ec2.amazonaws.com")
+
+
 def flow_log_service(scope: Construct) -> iam.ServicePrincipal:
     """VPC Flow Logs. The log's id is not known before it is made."""
     flow_logs = Stack.of(scope).format_arn(

@@ -1,16 +1,30 @@
 """What holds for all tests: unit tests cannot reach the network, properties are tried alike."""
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from hypothesis import settings
 
+from lakebed.observe import usage
+from tests.dsl.process_logging import logging_restored
+
 UNIT = Path(__file__).parent / "unit"
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True)
+def _process_as_new() -> Iterator[None]:
+    """Handlers that run in this process set up its logging, and count what they use for all of it;
+    no later test counts that as its own."""
+    usage.collect_in(usage.PROCESS)
+    usage.PROCESS.take()
+    with logging_restored():
+        yield
 
 
 @pytest.fixture(autouse=True)

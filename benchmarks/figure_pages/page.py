@@ -33,6 +33,7 @@ GROUPS = {
     "query": ("Query", "Every row of a table of 20,000 leaves of three rows, which share a file."),
     "state": ("State", "The state of a table with a million files."),
     "tables": ("Many tables", "One process ingests into 2,000 tables and queries each."),
+    "declared": ("Declared tables", "A process sees that 200 tables are as their files say."),
     "aws": (
         "AWS",
         "Log at 5 ms an answer, objects at 90 MB/s a connection, by servers of our own.",

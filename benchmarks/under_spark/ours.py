@@ -25,6 +25,11 @@ def main(lake: str, folder: str, shape: str) -> None:
                 "shared_file_rows_max": 0
             },  # a file of its own for each leaf, as the peer has
         )
+    import_files(lake, folder)
+
+
+def import_files(lake: str, folder: str) -> None:
+    """Take all files of a folder into the table `bench`, and tell what it took."""
     with ExitStack() as last, BulkImportApp(lake) as app, told() as begin:
 
         def cluster_for(tasks: Tasks) -> SparkCluster:

@@ -1,1 +1,1 @@
-"""Benchmarks that read or write all rows of a table, and what they need."""
+"""Benchmarks that read or write all rows of a table, or look at all tables of a lake."""

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from lakebed.aio.batches import AsyncItems
 from lakebed.aio.calls import THREADS, Calls, Later, Stop
+from lakebed.aio.paid_lake import PaidLake
 from lakebed.aio.table import Table
-from lakebed.aio.upgraded_lake import UpgradedLake
 from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.lake import Lake as SyncLake
 from lakebed.lake import connect as sync_connect
@@ -23,7 +23,7 @@ from lakebed.ports.table_registry import TableCondition
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Lake(UpgradedLake):
+class Lake(PaidLake):
     """A lake in a directory, or on AWS. Several processes may open it at once."""
 
     _sync: SyncLake
@@ -132,6 +132,7 @@ class Lake(UpgradedLake):
         self,
         tables: Sequence[str] | None = None,
         *,
+        kinds: Sequence[str] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[str], None] = lambda _: None,
         failed: Callable[[FailedWork], None] | None = None,
@@ -139,6 +140,8 @@ class Lake(UpgradedLake):
         """Do the scheduled work until nothing is due: split, compact, snapshot, collect, sweep.
 
         tables: None for all that are online.
+        kinds: of work: `splitting`, `compaction-creation`, `compaction`, `commits`, `garbage`,
+            `snapshots`, `sweep`, `history`; None for all.
         should_stop: asked between jobs.
         on_progress: called with a line after each job.
         failed: called in the end with each kind of work that failed on a table, the gravest first;
@@ -146,14 +149,14 @@ class Lake(UpgradedLake):
             hour.
 
         Raises:
-            TableMissingError: with the nearest known name.
+            InvalidError: there is no such kind. TableMissingError: with the nearest known name.
             LakebedError: the gravest error that a table met, when all other work was done; only
                 where `failed` is not given. Its notes name the rest.
         """
         stop = Stop(should_stop)
         return await self._calls.run(
             lambda: self._sync.run(
-                tables, should_stop=stop, on_progress=on_progress, failed=failed
+                tables, kinds=kinds, should_stop=stop, on_progress=on_progress, failed=failed
             ),
             stop,
         )

@@ -58,7 +58,8 @@ class ReadTable(WrittenTable):
 
         Raises:
             InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate,
-                no such iterator; a version that lies ahead, an unknown tag.
+                no such iterator; a version that lies ahead, an unknown tag; the table's budget of
+                this month has no more for it.
             QueryTooLargeError: also while reading: it reads more than `scan_bytes_max`.
             IteratorError: while reading: it failed.
             VersionExpiredError: an older version is not kept any more: the hint names the oldest

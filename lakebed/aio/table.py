@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakebed.aio.calls import Stop
-from lakebed.aio.exported_table import ExportedTable
+from lakebed.aio.submitted_table import SubmittedTable
 from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.table import Table as SyncTable
 from lakebed.tasks.failed_work import FailedWork
 
 
-class Table(ExportedTable):
+class Table(SubmittedTable):
     """A table of a lake: rows sorted by key."""
 
     _sync: SyncTable

@@ -25,10 +25,13 @@ from lakebed.garbage.sweep import SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.names import TableId
 from lakebed.ports.clock import Clock
+from lakebed.ports.file_batches import FileBatches
 from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.ports.job_queue import JobQueue, JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.paying.bills import Bills
+from lakebed.ports.paying.usage_ledger import UsageLedger
 from lakebed.ports.source_files import SourceFiles
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
@@ -41,7 +44,9 @@ from lakebed.splitting.split_leaves import SplitLeaves
 from lakebed.statestore.committer import Committer
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
+from lakebed.tasks.budgets import Budgets
 from lakebed.tasks.failed_work import FailedTables
+from lakebed.tasks.usage_keeper import UsageKeeper
 
 if TYPE_CHECKING:
     from lakebed.backups.copy_table import LogCopy
@@ -60,6 +65,25 @@ class LocalParts(NamedTuple):
     log_copy: Callable[[TableId], LogCopy]
 
 
+class Paying(NamedTuple):
+    """What says what a lake costs.
+
+    ledger: where usage is kept; None: it is not.
+    budgets: what was spent in this month; None: nothing costs anything.
+    bills: what AWS says that the instance cost; None: it is a directory.
+    region: of AWS; "": it is a directory.
+    """
+
+    ledger: UsageLedger | None = None
+    budgets: Budgets | None = None
+    bills: Bills | None = None
+    region: str = ""
+
+
+NOTHING_PAID = Paying()
+"""Usage is not kept, and costs nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
     """The services of a lake. Several processes may open one lake at once.
@@ -68,6 +92,7 @@ class App:
     queue: of compaction jobs.
     spill: this process's folder for rows on their way.
     feeds: leases, definitions and secrets.
+    batches: of submitted files; None: the lake has none.
     steps: those of users' packages that work on this lake's tables.
     inspection: services that few commands use, built when they are asked for.
     open_heads: opens states of tables beside `heads`, which take at most the bytes given; the
@@ -75,6 +100,8 @@ class App:
     source_files: users' files in S3, as far as this lake's credentials may read them; None: it has
         none.
     url_files: users' files by URL, for who calls the library.
+    usage: keeps what this process uses, by kind of work and table.
+    paying: what says what that costs.
     close: closes all of it; what was committed stays.
     local: None: the lake is on AWS.
     """
@@ -87,6 +114,7 @@ class App:
     registry: TableRegistry
     tracker: JobTracker
     feeds: FeedStores
+    batches: FileBatches | None
     queues: JobQueues
     queue: JobQueue
     commit_queue: JobQueue
@@ -115,5 +143,7 @@ class App:
     inspection: InspectionServices
     source_files: Callable[[], SourceFiles | None]
     url_files: Callable[[], SourceFiles]
+    usage: UsageKeeper
+    paying: Paying
     close: Callable[[], None]
     local: LocalParts | None

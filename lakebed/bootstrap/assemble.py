@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakebed.backends.local.process_folder import ProcessFolder
 from lakebed.backends.system.installed_steps import StepsBesideUs
 from lakebed.backends.system.strategy_processes import StrategyProcesses
-from lakebed.bootstrap.app import App, LocalParts
+from lakebed.bootstrap.app import NOTHING_PAID, App, LocalParts, Paying
 from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.inspection_services import (
     InspectedParts,
@@ -27,6 +27,7 @@ from lakebed.bootstrap.machine import merge_processes, open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
+from lakebed.bootstrap.paying.usage import counted_process
 from lakebed.bootstrap.releases import report_by_lock, report_meanwhile
 from lakebed.compaction.create_jobs import CreateCompactionJobs
 from lakebed.compaction.run_job import GiveUpCompactionJob, RunCompactionJob
@@ -38,6 +39,7 @@ from lakebed.garbage.sweep import DeleteTableObjects, SweepObjects
 from lakebed.ingest.ingest_rows import IngestRows
 from lakebed.model.jobs import COMPACTION_QUEUE
 from lakebed.ports.clock import Clock
+from lakebed.ports.file_batches import FileBatches
 from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.ports.job_queue import JobQueue, JobQueues
 from lakebed.ports.job_tracker import JobTracker
@@ -60,6 +62,7 @@ from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
 from lakebed.tasks.failed_work import FailedTables
+from lakebed.tasks.usage_keeper import UsageKeeper
 
 FIRST_REPORT_SECONDS = 60.0
 """A program that ends before is not worth a report: most commands are."""
@@ -71,6 +74,7 @@ class Stores:
 
     location: in words.
     clock: all processes of a lake use the same kind.
+    batches: of submitted files; None: the lake has none.
     for_processes: where other processes find the objects; None: only this one does.
     bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
     steps: see `App`.
@@ -79,6 +83,7 @@ class Stores:
     processes: where processes of all machines report; None: those of this machine hold locks.
     first_report_seconds: until this process reports there.
     deployed: the release that the instance was deployed of; None: it is none.
+    paying: see `App`.
     close: closes all stores.
     """
 
@@ -91,6 +96,7 @@ class Stores:
     queues: JobQueues
     tracker: JobTracker
     feeds: FeedStores
+    batches: FileBatches | None = None
     for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
     steps: InstalledSteps = field(default_factory=StepsBesideUs)
@@ -99,6 +105,7 @@ class Stores:
     processes: ProcessReports | None = None
     first_report_seconds: float = FIRST_REPORT_SECONDS
     deployed: str | None = None
+    paying: Paying = NOTHING_PAID
     close: Callable[[], None] = lambda: None
 
 
@@ -108,6 +115,7 @@ class _Kept(NamedTuple):
     spill: ProcessFolder
     processes: ProcessReports
     formats: FormatGate
+    usage: UsageKeeper
     heads: WarmHeads
     open_heads: Callable[[int | None], WarmHeads]
     files: ParquetFiles
@@ -133,6 +141,8 @@ def assemble(
 
 
 def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memory: Memory) -> _Kept:
+    usage = counted_process(stores.paying.ledger, stores.clock)
+    opened.callback(usage.close)
     folder = ProcessFolder(spill)
     opened.callback(folder.close)
     processes: ProcessReports = report_by_lock(spill, folder, stores.clock)
@@ -174,7 +184,7 @@ def _kept(stores: Stores, opened: ExitStack, *, states: Path, spill: Path, memor
         merge_bytes=memory.merge_bytes,
         helpers=helpers,
     )
-    return _Kept(folder, processes, formats, heads, open_heads, files)
+    return _Kept(folder, processes, formats, usage, heads, open_heads, files)
 
 
 def _app(
@@ -190,10 +200,9 @@ def _app(
     queue, commit_queue = stores.queues.open(COMPACTION_QUEUE), stores.queues.open(COMMIT_QUEUE)
     past = PastVersions(logs=stores.logs, snapshots=heads.snapshots)
     catalog = _catalog(stores, kept)
-    query = RunQuery[pa.RecordBatch](files=files, past=past, price=stores.price)
+    query, ingest = _query(stores, files, past), _ingest(stores, files)
     run_job = RunCompactionJob[pa.RecordBatch](files=files, clock=clock, tracker=tracker)
     give_up = GiveUpCompactionJob(clock=clock, tracker=tracker)
-    ingest = partial(IngestRows[pa.RecordBatch], files=files, clock=clock, tracker=tracker)
     return App(
         location=stores.location,
         clock=clock,
@@ -203,6 +212,7 @@ def _app(
         registry=stores.registry,
         tracker=tracker,
         feeds=stores.feeds,
+        batches=stores.batches,
         queues=stores.queues,
         queue=queue,
         commit_queue=commit_queue,
@@ -215,9 +225,7 @@ def _app(
         failed_tables=FailedTables(clock),
         ingest=ingest(),
         queued_ingest=ingest(commits=SendCommits(queue=commit_queue, objects=objects, rng=rng)),
-        committer=Committer(
-            queue=commit_queue, objects=objects, heads=heads, tracker=tracker, clock=clock
-        ),
+        committer=_committer(stores, heads, commit_queue),
         create_jobs=_create_jobs(stores, queue),
         steps=stores.steps,
         run_job=run_job,
@@ -233,8 +241,33 @@ def _app(
         inspection=_inspection(stores, kept, leftovers, catalog),
         source_files=partial(stores.source_files, spill.path),
         url_files=partial(_url_files, stores, spill.path),
+        usage=kept.usage,
+        paying=stores.paying,
         close=close,
         local=local,
+    )
+
+
+def _committer(stores: Stores, heads: WarmHeads, queue: JobQueue) -> Committer:
+    return Committer(
+        queue=queue, objects=stores.objects, heads=heads, tracker=stores.tracker, clock=stores.clock
+    )
+
+
+def _query(stores: Stores, files: ParquetFiles, past: PastVersions) -> RunQuery[pa.RecordBatch]:
+    return RunQuery[pa.RecordBatch](
+        files=files, past=past, price=stores.price, budgets=stores.paying.budgets
+    )
+
+
+def _ingest(stores: Stores, files: ParquetFiles) -> Callable[..., IngestRows[pa.RecordBatch]]:
+    """Return what makes services that take rows in."""
+    return partial(
+        IngestRows[pa.RecordBatch],
+        files=files,
+        clock=stores.clock,
+        tracker=stores.tracker,
+        budgets=stores.paying.budgets,
     )
 
 

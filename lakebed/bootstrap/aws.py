@@ -11,25 +11,21 @@ import random
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.app import INSTANCE_SCHEME, App
+from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Paying
 from lakebed.bootstrap.assemble import FIRST_REPORT_SECONDS, Stores, assemble
 from lakebed.bootstrap.aws_stores import objects_of, source_files_of
 from lakebed.bootstrap.feeds.stores import instance_feed_stores
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.object_places import ObjectsLocation, location_of
-from lakebed.config.instance import (
-    InstanceId,
-    InstanceResources,
-    decode_resources,
-    instance_id,
-    parameter_name,
-)
+from lakebed.bootstrap.paying.budgets import budgets_over
+from lakebed.config.deployments.instance_resources import InstanceResources, decode_resources
+from lakebed.config.instance import InstanceId, instance_id
 from lakebed.config.packages import DeployedSteps
-from lakebed.errors import InvalidError, LakebedError, ObjectMissingError
+from lakebed.errors import InvalidError, LakebedError
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
@@ -75,7 +71,7 @@ def open_instance(
         undo.callback(clients.close)
         price = _price_of_reading if resources is None else None  # else it is a deployed program
         resources = resources or resources_of(clients, id_)
-        states, spill = _folders(folder or _default_folder(), id_)
+        states, spill = _folders(folder or cache_folder(), id_)
         remove_unused_states(states, bytes_max=states_bytes_max)
         queues = queues or _queues(clients, resources, rng)
         stores = _stores(clients, resources, queues, first_report_seconds, price=price)
@@ -108,41 +104,49 @@ def resources_of(clients: AmazonClients, instance: InstanceId) -> InstanceResour
         InvalidError: no such instance.
         DeniedError, NewerFormatError, UnavailableError: as `open_instance`.
     """
-    from lakebed.backends.aws.requests import Request
-    from lakebed.backends.aws.service_answers import AMAZON_PARAMETER
+    from lakebed.backends.aws.releases.instance_parameter import parameter_text
 
-    name = parameter_name(instance)
-    request = Request(what="looking for an instance", needs="ssm:GetParameter")
-    try:
-        answer = clients.requests(AMAZON_PARAMETER, name).run(
-            request, lambda: clients.ssm.get_parameter(Name=name)
-        )
-    except ObjectMissingError:
+    text = parameter_text(clients, instance)
+    if text is None:
         raise InvalidError(
             "there is no such instance",
             instance=instance,
             region=clients.ssm.meta.region_name,
             account=_account(clients),
             hint="is it the right account and region? `cdk deploy -c instance=NAME` makes one",
-        ) from None
-    return decode_resources(answer["Parameter"].get("Value", ""), instance)
+        )
+    return decode_resources(text, instance)
 
 
-def _account(clients: AmazonClients) -> str:
-    """Return whose credentials these are, as far as AWS says."""
+class Caller(NamedTuple):
+    """Whose credentials these are: the partition of AWS, and the account's number."""
+
+    partition: str
+    account: str
+
+
+def caller_of(clients: AmazonClients) -> Caller:
+    """Return who asks.
+
+    Raises: DeniedError, UnavailableError.
+    """
     from lakebed.backends.aws.requests import Request
     from lakebed.backends.aws.service_answers import AMAZON_PARAMETER
 
     request = Request(what="asking who we are", needs="sts:GetCallerIdentity")
+    answer = clients.requests(AMAZON_PARAMETER, "").run(request, clients.sts.get_caller_identity)
+    return Caller(answer["Arn"].split(":")[1], answer["Account"])
+
+
+def _account(clients: AmazonClients) -> str:
+    """Return whose credentials these are, as far as AWS says."""
     with suppress(LakebedError):
-        answer = clients.requests(AMAZON_PARAMETER, "").run(
-            request, clients.sts.get_caller_identity
-        )
-        return answer["Account"]
+        return caller_of(clients).account
     return "unknown"
 
 
-def _default_folder() -> Path:
+def cache_folder() -> Path:
+    """Return the folder for states of tables and rows on their way, unless another is given."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named)
@@ -174,6 +178,9 @@ def _stores(
     price: RequestPrice | None = None,
 ) -> Stores:
     """Return the stores of an instance."""
+    from lakebed.backends.aws.batching.file_batches import DynamoFileBatches
+    from lakebed.backends.aws.costs.cost_explorer import CostExplorerBills
+    from lakebed.backends.aws.costs.usage_ledger import DynamoUsageLedger
     from lakebed.backends.aws.deleted_objects import DeletedObjects
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
     from lakebed.backends.aws.releases.processes import DynamoProcessReports
@@ -182,9 +189,13 @@ def _stores(
     from lakebed.backends.aws.transaction_logs import DynamoTransactionLogs
 
     rng = system_random()
+    ledger = DynamoUsageLedger(clients, resources.tracker_table, registry=resources.registry_table)
     objects = objects_of(clients, resources.bucket, resources.prefix, rng)
     logs = DynamoTransactionLogs(clients, resources.log_table, objects=objects, rng=rng)
     marks = DynamoTableMarks(clients, resources.registry_table)
+    batches = None
+    if resources.batches_table:
+        batches = DynamoFileBatches(clients, resources.batches_table, rng=rng)
     return Stores(
         location=f"{INSTANCE_SCHEME}{resources.instance}",
         clock=clients.clock,
@@ -195,6 +206,7 @@ def _stores(
         queues=queues,
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
         feeds=instance_feed_stores(clients, resources, rng),
+        batches=batches,
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         steps=DeployedSteps(resources.instance, resources.packages or ()),
@@ -203,6 +215,12 @@ def _stores(
         processes=DynamoProcessReports(clients, resources.tracker_table),
         first_report_seconds=first_report_seconds,
         deployed=resources.release,
+        paying=Paying(
+            ledger,
+            budgets_over(ledger, clients.clock),
+            CostExplorerBills(clients, resources.instance),
+            clients.region,
+        ),
         close=clients.close,
     )
 
@@ -226,4 +244,5 @@ def _queues(clients: AmazonClients, resources: InstanceResources, rng: random.Ra
         return MemoryJobQueues(clients.clock)
     from lakebed.backends.aws.job_queues import SqsJobQueues
 
-    return SqsJobQueues(clients, resources.queues, rng=rng)
+    left_out = resources.left_out()
+    return SqsJobQueues(clients, resources.queues, rng=rng, refuse=left_out.refuse_queue)

@@ -12,13 +12,20 @@ from typing import NamedTuple, Self
 
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.cluster.processes import doing, location_for_tasks, opened_lake
-from lakebed.bulk_import.import_rows import Cluster, ImportRows, Input
-from lakebed.bulk_import.requests import ImportRequest
+from lakebed.bootstrap.cluster.processes import (
+    doing,
+    import_rows_into,
+    location_for_tasks,
+    opened_lake,
+)
+from lakebed.bulk_import.import_rows import Input
+from lakebed.bulk_import.requests import ImportRequest, batch_in
+from lakebed.bulk_import.work import Cluster
 from lakebed.errors import InvalidError, JobIdReusedError
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.model.addresses import scheme_of
 from lakebed.model.names import RequestDigest, job_id
+from lakebed.ports.file_batches import SubmittedFile
 from lakebed.ports.source_files import SourceFiles
 from lakebed.tasks.job_reports import JobReports
 from lakebed.tasks.named_files import named_files
@@ -58,9 +65,7 @@ class BulkImportApp:
 
     def __init__(self, lake: str | os.PathLike[str] | App) -> None:
         self._app = lake if isinstance(lake, App) else opened_lake(lake)
-        self._service = ImportRows(
-            objects=self._app.objects, tracker=self._app.tracker, clock=self._app.clock
-        )
+        self._service = import_rows_into(self._app)
         self._reports = JobReports("bulk import", tracker=self._app.tracker, clock=self._app.clock)
 
     def __enter__(self) -> Self:
@@ -112,11 +117,14 @@ class BulkImportApp:
         from lakebed.config.messages import bulk_import_message  # only messages need pydantic
 
         with self._reported_if_refused(request, InvalidError):
-            asked = bulk_import_message(request.body.encode())
+            batch = batch_in(request.body)
+            names = None if batch else bulk_import_message(request.body.encode()).files
             table = self._app.catalog.with_id(request.table)
         files = AllowedFiles(sources, objects=self._app.source_files(), local=LocalSourceFiles())
         given = Input(
-            RequestDigest(bytes.fromhex(request.digest)), lambda: _found(asked.files, files), files
+            RequestDigest(bytes.fromhex(request.digest)),
+            lambda: _submitted(batch or ()) if names is None else _found(names, files),
+            files,
         )
         cluster = self._cluster(cluster_for, sources)
         with self._reported_if_refused(request, JobIdReusedError):
@@ -155,4 +163,11 @@ def _found(names: Sequence[str], files: SourceFiles) -> list[InputFile]:
     return [
         InputFile(file.name, format_of(Path(file.name)), file.size, file.version)
         for file in named_files(names, files)
+    ]
+
+
+def _submitted(files: Sequence[SubmittedFile]) -> list[InputFile]:
+    """Return the files of a batch: each is read as it was submitted, or the import is refused."""
+    return [
+        InputFile(file.name, format_of(Path(file.name)), file.size, file.version) for file in files
     ]

@@ -50,7 +50,7 @@ def export(
         raise InvalidError("not a number of workers", workers=workers, hint="give 1 or more")
     with _opened(app, target) as there:
         _refuse_lake(app, there)
-        return ExportTable(query=app.query, clock=app.clock).run(
+        return ExportTable(query=app.query, clock=app.clock, budgets=app.paying.budgets).run(
             table,
             there,
             request,

@@ -1,7 +1,8 @@
 """The scheduled work of a lake in one process: what lambdas, queues and tasks do when deployed.
 
-A round: split leaves, create compaction jobs, work on the queue, commit what is queued, give up
-dead letters, write snapshots and truncate logs, collect garbage. The sweeps come last, once.
+A round: make batches of submitted files, take them in, split leaves, create compaction jobs, work
+on the queue, commit what is queued, give up dead letters, write snapshots and truncate logs,
+collect garbage. The sweeps come last, once.
 
 Each kind of work on each table fails alone: it is reported, tried again later, and raised in the
 end.
@@ -11,24 +12,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Literal
 
 import msgspec
 
+from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.batching import batch_files, drop_batches, run_batches
+from lakebed.bootstrap.feeds.endings import end_connections
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
-from lakebed.errors import ConflictError, LakebedError, SumTooLargeError
+from lakebed.errors import (
+    ConflictError,
+    InvalidError,
+    LakebedError,
+    SumTooLargeError,
+    did_you_mean,
+)
 from lakebed.model.jobs import (
+    BATCHES_QUEUE,
+    BATCHING,
     COMPACTION_CREATION,
     GARBAGE,
     SNAPSHOTS,
     SPLITTING,
     SWEEP,
+    TICK_KINDS,
+    batch_message_in,
     decode_message,
 )
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
-from lakebed.ports.job_queue import Received
+from lakebed.observe import usage
+from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
+from lakebed.schedules.stored_bytes import KeepStoredBytes
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.write_snapshot import WriteSnapshot
 from lakebed.tables.catalog import NAMELESS
@@ -48,11 +65,16 @@ JOBS_PER_ROUND_MAX = 10_000
 
 OPENING, COMPACTION = "opening", "compaction"
 """Beside the kinds of scheduled work: a log that cannot be read, a job that failed."""
+COMMITS, HISTORY = "commits", "history"
+KINDS = (*TICK_KINDS, BATCHING, COMPACTION, COMMITS, HISTORY)
+"""Of work that may be done alone: on tables, what waits in queues, what became of jobs."""
 
 
 class WorkDone(msgspec.Struct, frozen=True):
     """What a round did, in counts."""
 
+    batches_planned: int = 0
+    batches_ingested: int = 0
     leaves_split: int = 0
     jobs_created: int = 0
     jobs_done: int = 0
@@ -61,6 +83,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     snapshots_written: int = 0
     files_collected: int = 0
     objects_swept: int = 0
+    days_kept: int = 0
 
     def plus(self, other: WorkDone) -> WorkDone:
         """Return the sums."""
@@ -87,6 +110,7 @@ class Housekeeping:
         self._on_progress = on_progress
         self._failed = app.failed_tables
         self._failed_now: list[FailedWork] = []
+        self._kinds: frozenset[str] = frozenset(KINDS)
         self._merged = 0
         queue = app.queue
         task = f"{app.rng.getrandbits(64):016x}"
@@ -95,12 +119,9 @@ class Housekeeping:
             queue=queue,
             handle=self._run_job,
             job_ended=self._reports.job_ended,
-            visibility=Visibility(
-                hidden_seconds=HIDDEN_SECONDS,
-                keep_hidden=lambda m: keep_hidden(queue, m.receipt, hidden_seconds=HIDDEN_SECONDS),
-            ),
+            visibility=_kept_hidden(queue),
         )
-
+        self._stored = _stored_bytes_of(app)
         self._write_snapshot = WriteSnapshot(snapshots=app.heads.snapshots, logs=app.logs)
         self._give_up_dead_jobs = GiveUpDeadJobs(
             jobs=queue,
@@ -115,16 +136,19 @@ class Housekeeping:
         self,
         tables: Sequence[TableName] | None = None,
         *,
+        kinds: Sequence[str] | None = None,
         everything: bool = False,
         should_stop: Callable[[], bool] = lambda: False,
         failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
         """Work until nothing is due, then sweep. tables: None for all online ones.
 
+        kinds: of work, out of `KINDS`; None: all.
         everything: merge until each leaf has one file. should_stop: asked between jobs; once true,
         the sweep is left to the next run. failed: called in the end with what failed on a table,
         the gravest first; None: the gravest error is raised then.
         """
+        self._kinds = _checked(kinds)
         self._failed_now.clear()
         for entry in self._entries(tables) if tables is not None else ():
             self._failed.forget(entry.id)  # who names a table wants it tried
@@ -151,7 +175,7 @@ class Housekeeping:
                 done = self.round(tables, everything=everything, should_stop=should_stop)
                 total = total.plus(done)
                 if done.is_nothing:
-                    return total.plus(self.sweep(tables))
+                    return total.plus(self.sweep(tables)).plus(self._keep_history(tables))
         finally:
             self._reports.end()
         return total
@@ -164,30 +188,66 @@ class Housekeeping:
         should_stop: Callable[[], bool] = lambda: False,
     ) -> WorkDone:
         """Do once what is due."""
-        total = WorkDone()
+        total = WorkDone() if everything else self._batched(tables, should_stop)
         entries = self._entries(tables)
         create = partial(self._create_jobs, everything=everything)
         for entry in entries:
             total = total.plus(
                 self._work_on(entry, {SPLITTING: self._split, COMPACTION_CREATION: create})
             )
-        total = total.plus(
-            WorkDone(
-                jobs_done=self._worker.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop),
-                commits_answered=self._app.committer.run(
-                    batches_max=JOBS_PER_ROUND_MAX, should_stop=should_stop
-                ),
-                jobs_given_up=self._give_up_dead_jobs.run(),
-            )
-        )
+        total = total.plus(self._queued(should_stop))
         for entry in entries:
             total = total.plus(
                 self._work_on(entry, {GARBAGE: self._collect, SNAPSHOTS: self._snapshot})
             )
         return total
 
+    def _batched(
+        self, tables: Sequence[TableName] | None, should_stop: Callable[[], bool]
+    ) -> WorkDone:
+        """Make batches of submitted files, of offline tables too, and take them in."""
+        total = WorkDone()
+        if BATCHING not in self._kinds or self._app.local is None or self._app.batches is None:
+            return total  # functions and tasks of the instance do it
+        known = self._app.catalog.list()
+        if tables is None:
+            drop_batches(self._app).run({entry.id for entry in known})
+        wanted = {entry.name for entry in known} if tables is None else set(tables)
+        entries = [one for one in known if one.name in wanted and not one.quarantined]
+        busy = set(self._app.batches.tables())
+        failing = self._failed.of({entry.id for entry in entries})
+        failing_names = {one.table for one in failing if one.work == BATCHING}
+        for entry in entries:
+            if entry.id in busy or entry.name in failing_names:
+                total = total.plus(self._work_on(entry, {BATCHING: self._batch}))
+        queue = self._app.queues.open(BATCHES_QUEUE)  # an instance has none: its batches are tasks'
+        ingester = Worker(queue=queue, handle=self._run_batch, visibility=_kept_hidden(queue))
+        done = ingester.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop)
+        return total.plus(WorkDone(batches_ingested=done))
+
+    def _batch(self, table: OpenTable) -> WorkDone:
+        return WorkDone(batches_planned=batch_files(self._app).run(table))
+
+    def _queued(self, should_stop: Callable[[], bool]) -> WorkDone:
+        """Do what waits in queues."""
+        done = WorkDone()
+        if COMPACTION in self._kinds:
+            jobs = self._worker.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop)
+            done = done.plus(WorkDone(jobs_done=jobs))
+        if COMMITS in self._kinds:
+            answered = self._app.committer.run(
+                batches_max=JOBS_PER_ROUND_MAX, should_stop=should_stop
+            )
+            done = done.plus(WorkDone(commits_answered=answered))
+        if COMPACTION in self._kinds:
+            done = done.plus(WorkDone(jobs_given_up=self._give_up_dead_jobs.run()))
+        return done
+
     def sweep(self, tables: Sequence[TableName] | None = None) -> WorkDone:
-        """Sweep objects that never got a reference, logs that never got a name, old reports."""
+        """Sweep objects that never got a reference, logs that never got a name, old reports, and
+        what tables know of connections that were dropped."""
+        if SWEEP not in self._kinds:
+            return WorkDone()
         total = WorkDone(objects_swept=self._app.leftovers.sweep())
         for entry in self._entries(tables):
             total = total.plus(self._work_on(entry, {SWEEP: self._sweep}))
@@ -195,9 +255,26 @@ class Housekeeping:
             total = total.plus(
                 WorkDone(objects_swept=self._app.catalog.sweep_nameless(self._nameless_failed))
             )
+            end_connections(self._app).run_quietly()
             old = self._app.clock.now() - KEPT_SECONDS * MICROS_PER_SECOND
             self._app.tracker.forget(before=Micros(old))
         return total
+
+    def _keep_history(self, tables: Sequence[TableName] | None) -> WorkDone:
+        """Keep the jobs of the days that have ended, where the lake has a table for them."""
+        if HISTORY not in self._kinds or tables is not None:
+            return WorkDone()
+        from lakebed.history.job_table import JOBS_TABLE
+
+        for entry in self._entries(None):
+            if entry.name == JOBS_TABLE:
+                return self._work_on(entry, {HISTORY: self._kept_jobs})
+        return WorkDone()
+
+    def _kept_jobs(self, table: OpenTable) -> WorkDone:
+        from lakebed.bootstrap.history import keep_jobs
+
+        return WorkDone(days_kept=keep_jobs(self._app, table).days)
 
     def _nameless_failed(self, id_: TableId, error: LakebedError) -> None:
         report_failed(NAMELESS, SWEEP, error, id=id_)
@@ -214,7 +291,10 @@ class Housekeeping:
         table = attempt(OPENING, partial(self._opened, entry))
         if table is not None:
             for name, work in works.items():
-                done = attempt(name, partial(work, table))
+                if name not in self._kinds:
+                    continue
+                with usage.work(name, entry.id):
+                    done = attempt(name, partial(work, table))
                 total = total.plus(done or WorkDone())
         return total
 
@@ -237,7 +317,10 @@ class Housekeeping:
         return WorkDone(snapshots_written=self._write_snapshot.run(table))
 
     def _sweep(self, table: OpenTable) -> WorkDone:
-        return WorkDone(objects_swept=self._app.sweep.run(table))
+        swept = self._app.sweep.run(table)
+        if self._stored is not None:
+            self._stored.run(table)
+        return WorkDone(objects_swept=swept)
 
     def _run_job(self, message: Received) -> None:
         job = decode_message(message.body)
@@ -256,8 +339,49 @@ class Housekeeping:
             left = len(state.jobs())
         self._on_progress(f"{self._merged:,} jobs merged; {left:,} of table {table.name} left")
 
+    def _run_batch(self, message: Received) -> None:
+        """Take a batch in. What fails is tried again, when its message comes back."""
+        batch = batch_message_in(message.body)
+        if batch is None:
+            raise InvalidError("not a message about a batch", bytes=len(message.body), hint=None)
+        try:
+            done = run_batches(self._app).run(batch)
+        except LakebedError as error:
+            self._failed_now.append(FailedWork(table=batch.table, work=BATCHING, error=error))
+            raise
+        if not done.repeated:
+            self._on_progress(f"batch {batch.batch} of table {batch.table}: {done.rows:,} rows")
+
     def _job_failed(self, table: OpenTable, error: LakebedError) -> None:
         """Keep it for the end of the run. A sum too large is not damage: `status` shows it."""
         explain(error, table=table.name, id_=table.id)
         if not isinstance(error, SumTooLargeError):
             self._failed_now.append(FailedWork(table=table.name, work=COMPACTION, error=error))
+
+
+def _kept_hidden(queue: JobQueue) -> Visibility:
+    """Return how messages of a queue stay out of sight while their jobs run."""
+    return Visibility(
+        hidden_seconds=HIDDEN_SECONDS,
+        keep_hidden=lambda m: keep_hidden(queue, m.receipt, hidden_seconds=HIDDEN_SECONDS),
+    )
+
+
+def _checked(kinds: Sequence[str] | None) -> frozenset[str]:
+    """Return the kinds of work to do. Raises: InvalidError: there is no such kind."""
+    for kind in kinds or ():
+        if kind not in KINDS:
+            hint = did_you_mean(kind, KINDS, what="kind of work")
+            raise InvalidError("there is no such kind of work", kind=kind, hint=hint)
+    return frozenset(KINDS if kinds is None else kinds)
+
+
+def _stored_bytes_of(app: App) -> KeepStoredBytes | None:
+    """Return what keeps how many bytes tables have; None: the lake has no ledger."""
+    if app.paying.ledger is None:
+        return None
+    is_here = isinstance(app.objects, LocalObjectStore)
+    counter: Literal["local_byte_days", "stored_byte_days"] = (
+        "local_byte_days" if is_here else "stored_byte_days"
+    )
+    return KeepStoredBytes(app.paying.ledger, clock=app.clock, counter=counter)

@@ -9,15 +9,17 @@ import os
 import random
 from contextlib import ExitStack, closing
 
+from lakebed.backends.local.file_batches import SqliteFileBatches
 from lakebed.backends.local.job_queues import SqliteJobQueues
 from lakebed.backends.local.job_tracker import SqliteJobTracker
 from lakebed.backends.local.lake_directory import LakeDirectory, open_lake_directory
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.local.table_registry import SqliteTableRegistry
 from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
+from lakebed.backends.local.usage_ledger import SqliteUsageLedger
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
-from lakebed.bootstrap.app import App, LocalParts
+from lakebed.bootstrap.app import App, LocalParts, Paying
 from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.feeds.stores import local_feed_stores
 from lakebed.bootstrap.machine import open_tables_max
@@ -58,8 +60,10 @@ def open_local(
     with ExitStack() as undo:
         tracker = undo.enter_context(closing(SqliteJobTracker(directory.queues)))
         registry = undo.enter_context(closing(SqliteTableRegistry(directory.path)))
+        batches = undo.enter_context(closing(SqliteFileBatches(directory.queues)))
         queues = undo.enter_context(closing(SqliteJobQueues(directory.queues, clock=clock)))
         feeds = local_feed_stores(directory.path, undo)
+        ledger = undo.enter_context(closing(SqliteUsageLedger(directory.queues)))
         logs = SqliteTransactionLogs(directory.logs, clock, open_max=open_tables_max())
         undo.callback(logs.close)
         stores = Stores(
@@ -72,6 +76,8 @@ def open_local(
             queues=queues,
             tracker=tracker,
             feeds=feeds,
+            batches=batches,
+            paying=Paying(ledger),
             for_processes=_for_processes(directory, objects, store),
             close=undo.pop_all().close,
         )

@@ -78,6 +78,14 @@ def task_work_bytes(cgroup: Path = CGROUP) -> int:
     return memory_bytes(cgroup) // TASK_WORK_FRACTION
 
 
+def task_size() -> tuple[float, float] | None:
+    """Return the vCPUs and the GiB of memory of the task that this process is; None: it is none."""
+    vcpus, memory_mib = _task_size(TASK_VCPUS), _task_size(TASK_MEMORY_MIB)
+    if vcpus is None or memory_mib is None:
+        return None
+    return float(vcpus), float(memory_mib) / 1_024
+
+
 def open_tables_max() -> int:
     """Return how many tables may have their state and their log open at once: 64, fewer where this
     process may open fewer than 1,024 files. Each takes six of them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakebed.observe.usage import collect_in
+
 if TYPE_CHECKING:
     from lakebed.bootstrap.app import App
 
@@ -17,5 +19,8 @@ class OpenLake:
     @property
     def _app(self) -> App:
         """Raises: InvalidError: the lake was closed."""
-        self._given_app.heads.require_open()
-        return self._given_app
+        app = self._given_app
+        app.heads.require_open()
+        collect_in(app.usage.collector)
+        app.usage.keep_if_due()
+        return app

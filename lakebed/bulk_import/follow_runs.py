@@ -5,17 +5,25 @@ printed. A driver reports its end itself; here it is reported for one that could
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from lakebed.bulk_import.launches import next_launch
 from lakebed.bulk_import.requests import (
     ImportRequest,
     ImportRequests,
     UnreadableRequest,
+    asked_of,
     newest_accepted,
 )
-from lakebed.errors import JobIdReusedError, LakebedError, NewerFormatError, TableMissingError
+from lakebed.errors import (
+    InvalidError,
+    JobIdReusedError,
+    LakebedError,
+    NewerFormatError,
+    TableMissingError,
+)
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     JobId,
@@ -27,7 +35,7 @@ from lakebed.model.names import (
 from lakebed.observe import events, metrics
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import NO_TABLE, JobTracker
-from lakebed.ports.spark_runs import RunState, SparkRun, StartedRuns
+from lakebed.ports.spark_runs import Platform, RunAsked, RunState, SparkRun, SparkRuns
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.job_reports import JobReports
 
@@ -39,20 +47,25 @@ UNENDED = ("accepted", "started")
 
 
 class FollowRuns:
-    """Looks up how runs ended. find_table: by id; None: it is gone."""
+    """Looks up how runs ended. find_table: by id; None: it is gone.
+
+    platforms: those that the instance has. instance_types: of machines that no message names.
+    """
 
     def __init__(
         self,
         *,
         find_table: Callable[[TableId], OpenTable | None],
         requests: ImportRequests,
-        runs: StartedRuns,
+        platforms: Mapping[Platform, SparkRuns],
+        instance_types: Sequence[str],
         tracker: JobTracker,
         clock: Clock,
     ) -> None:
         self._find_table = find_table
         self._requests = requests
-        self._runs = runs
+        self._platforms = platforms
+        self._instance_types = instance_types
         self._tracker = tracker
         self._clock = clock
         self._reports = JobReports("bulk import", tracker=tracker, clock=clock)
@@ -84,19 +97,36 @@ class FollowRuns:
 
     def _look_at_all(self, waiting: Sequence[ImportRequest]) -> list[LakebedError]:
         """Report the ends of requests. Returns why some could not be reported."""
-        since = min(request.at for request in waiting) - CLOCKS_SECONDS * MICROS_PER_SECOND
-        runs = {run.name: run for run in self._runs.since(Micros(max(0, since)))}
+        asked = [(request, asked_of(request)) for request in waiting]
+        runs: dict[str, SparkRun] = {}
         failed: list[LakebedError] = []
-        for request in waiting:
+        for platform in dict.fromkeys(asked_for.platform for _, asked_for in asked):
+            since = min(request.at for request, one in asked if one.platform == platform)
+            since = Micros(max(0, since - CLOCKS_SECONDS * MICROS_PER_SECOND))
+            if platform in self._platforms:
+                runs |= {run.name: run for run in self._platforms[platform].since(since)}
+        for request, asked_for in asked:
             run = runs.get(request.name) or self._missing(request)
-            if run.state == "open":
-                continue
             try:
-                self._look(request, run)
-                self._requests.forget(request)
+                if run.state == "no capacity" and self._asks_again(request, asked_for, run):
+                    continue
+                if run.state != "open":
+                    self._look(request, run)
+                    self._requests.forget(request)
             except LakebedError as error:
                 failed.append(error)
         return failed
+
+    def _asks_again(self, request: ImportRequest, asked: RunAsked, run: SparkRun) -> bool:
+        """Ask for machines again, now or later; False: it was tried often enough, or is refused."""
+        kinds = len(asked.instance_types or self._instance_types)
+        decided = next_launch(run, kinds=kinds, now=self._clock.now())
+        if decided == "launch":
+            try:
+                self._platforms[asked.platform].start(request.name, asked, launch=run.launches)
+            except InvalidError:  # the reason that is told is that of the first refusal
+                return False
+        return decided != "fail"
 
     def _end_unreadable(self, request: UnreadableRequest) -> None:
         """Tell that a request ended, once, and put what is left of it aside.

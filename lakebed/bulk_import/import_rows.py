@@ -4,37 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from lakebed.bulk_import.plan import (
-    file_rows,
-    plan_merges,
-    plan_sorts,
-    rows_by_key_range,
-    sort_bytes,
-)
+from lakebed.bulk_import.merge_and_commit import MergeAndCommit
+from lakebed.bulk_import.place_rows import PlaceRows
+from lakebed.bulk_import.plan import plan_sorts, sort_bytes
 from lakebed.bulk_import.work import (
     BegunImport,
-    FileMerged,
+    Cluster,
     ImportJob,
     RunSorted,
     SortWork,
     answers_in,
+    check_numbers,
     encode,
 )
 from lakebed.errors import LakebedError
-from lakebed.model.files import FileReference
-from lakebed.model.names import CommitId, JobId, Micros, RequestDigest
+from lakebed.model.names import JobId, Micros, RequestDigest
 from lakebed.model.table_text import table_text
-from lakebed.observe import events
+from lakebed.observe import events, usage
+from lakebed.observe.usage import counted_as
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.sorted_files import FilesWithSamples
 from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.sorted_files.sorting.stored_runs import StoredRun
-from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.leaves import leaves_of, refuse_if_busy
+from lakebed.statestore.table_state.leaves import leaves_of
+from lakebed.tasks.budgets import Budgets
 from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 from lakebed.user_files.csv_and_parquet import ParquetLayout, parquet_footer_bytes, parquet_layout
 from lakebed.user_files.input_files import ExtraColumns, InputFile
@@ -44,30 +42,6 @@ FOOTER_BYTES = 64 * 1024
 
 ROW_BYTES = 64
 """Of a row as stored, about: enough to distinguish large jobs from small ones."""
-
-
-class Cluster(Protocol):
-    """Runs tasks, each at least once, wherever it likes, and gives one answer of each.
-
-    An attempt may be repeated, run twice at once, or be killed; whose answer is given, is whole.
-    """
-
-    @property
-    def tasks_at_once(self) -> int:
-        """How many tasks may run at the same time, about."""
-        ...
-
-    def sort(self, job: bytes, works: Sequence[bytes]) -> Iterable[bytes]:
-        """Return what `DoTask.sort` answers for each, in any order.
-
-        Raises:
-            UnavailableError: the cluster gave the job up.
-        """
-        ...
-
-    def merge(self, job: bytes, works: Sequence[bytes]) -> Iterable[bytes]:
-        """Return what `DoTask.merge` answers for each, in any order. Raises: as `sort`."""
-        ...
 
 
 class Input(NamedTuple):
@@ -93,12 +67,26 @@ class _Request(NamedTuple):
 
 
 class ImportRows:
-    """Takes rows into a table by a cluster. Idempotent by job id; safe to kill anywhere."""
+    """Takes rows into a table by a cluster. Idempotent by job id; safe to kill anywhere.
 
-    def __init__(self, *, objects: ObjectStore, tracker: JobTracker, clock: Clock) -> None:
+    files: of leaves that hold rows, whose samples say how they are split with those that come.
+    """
+
+    def __init__(
+        self,
+        *,
+        objects: ObjectStore,
+        files: FilesWithSamples,
+        tracker: JobTracker,
+        clock: Clock,
+        budgets: Budgets | None = None,
+    ) -> None:
+        self._budgets = budgets
         self._objects = objects
+        self._second = MergeAndCommit(PlaceRows(files))
         self._jobs = UserJobs("bulk import", tracker=tracker, clock=clock)
 
+    @counted_as("bulk-import")
     def run(
         self,
         table: OpenTable,
@@ -113,8 +101,9 @@ class ImportRows:
         on_progress: called with what is being done.
 
         Raises:
-            InvalidError: the request can never work; it names the file. CorruptError: a run's bytes
-                are others than were written. The table is as before.
+            InvalidError: the request can never work, it names the file; or the table's budget of
+                this month is spent. CorruptError: a run's bytes are others than were written. The
+                table is as before.
             TableBusyError: compaction must catch up first.
             FencedError, ConflictError, UnavailableError: nothing became visible; run it again.
             UnknownOutcomeError: send it again with the id in the error's facts.
@@ -130,7 +119,7 @@ class ImportRows:
             sorted_ = _Sorted(bodies, tasks=len(works), files=len(files))
             return self._merge(table, begun, sorted_, cluster, on_progress)
 
-        return self._jobs.run(table, job, asked.digest, take)
+        return self._jobs.run(table, job, asked.digest, take, budgets=self._budgets)
 
     def begin(
         self,
@@ -145,8 +134,9 @@ class ImportRows:
 
         Raises:
             JobIdReusedError: the id stands for another request.
+            InvalidError: the table's budget of this month is spent.
         """
-        run = self._jobs.begin(table, job, digest)
+        run = self._jobs.begin(table, job, digest, budgets=self._budgets)
         if isinstance(run, Ingested):
             return run
         return _planned(table, run, digest, extra_columns, 0)
@@ -194,23 +184,22 @@ class ImportRows:
         try:
             if error is not None:
                 raise error
-            _check_numbers([answer.number for answer in answers], given.tasks)
-            references = _merged(table, begun, sorted_runs, cluster, on_progress)
+            check_numbers([answer.number for answer in answers], given.tasks)
+            files = self._second.merge(table, begun, sorted_runs, cluster, on_progress)
         finally:
             self._delete(sorted_runs)
+        committed = self._second.commit(table, begun, files)
         run = begun.run
-        change = AddFiles(tuple(references))
-        commit = table.of_user(run.start, CommitId(run.job), begun.digest, change)
-        number = table.head.commit(commit)
         done = Ingested(
             job=run.job,
-            number=number,
-            rows=sum(reference.rows for reference in references),
-            files=len({reference.file.name for reference in references}),
+            number=committed.number,
+            rows=sum(one.written.rows for one in files),
+            files=len({one.file.name for one in files}),
             run=run.name,
             read=sum(answer.read for answer in answers),
             filtered=sum(answer.filtered for answer in answers),
         )
+        usage.count("rows_in", done.rows)
         events.emit(
             events.BULK_IMPORT_COMMITTED,
             table=table.name,
@@ -241,12 +230,6 @@ class _Sorted(NamedTuple):
     files: int = 0
 
 
-def _check_numbers(numbers: Sequence[int], tasks: int | None) -> None:
-    wanted = sorted(set(numbers)) if tasks is None else list(range(tasks))
-    if sorted(numbers) != wanted:
-        raise AssertionError("each task answers once")
-
-
 def _planned(
     table: OpenTable,
     run: JobRun,
@@ -273,39 +256,6 @@ def _planned(
         rows_about=rows_about,
     )
     return BegunImport(run, digest, job, leaves)
-
-
-def _merged(
-    table: OpenTable,
-    begun: BegunImport,
-    sorted_runs: Sequence[StoredRun],
-    cluster: Cluster,
-    on_progress: Callable[[str], None],
-) -> list[FileReference]:
-    """Return references to the files that the second stage made."""
-    leaves = begun.leaves
-    counts = rows_by_key_range(sorted_runs, len(leaves.ids))
-    with table.head.reading() as state:
-        shared_file_rows_max = state.settings().shared_file_rows_max
-        refuse_if_busy(state, leaves, counts)
-    planned = plan_merges(
-        sorted_runs,
-        leaves.key_ranges,
-        counts=counts,
-        shared_file_rows_max=shared_file_rows_max,
-        rows_each=file_rows(sum(counts), cluster.tasks_at_once),
-    )
-    on_progress(f"merging {sum(counts):,} rows into {len(planned):,} files")
-    bodies = cluster.merge(encode(begun.job), [encode(work) for _, work in planned])
-    answers, error = answers_in(bodies, FileMerged)
-    if error is not None:
-        raise error
-    _check_numbers([answer.number for answer in answers], len(planned))
-    references: list[FileReference] = []
-    for answer in answers:
-        if answer.written is not None:  # processing left rows
-            references += leaves.references(answer.written, planned[answer.number][0])
-    return references
 
 
 def _sorts(request: _Request) -> list[SortWork]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from lakebed.bulk_import.plan_leaves import RowTarget
 from lakebed.bulk_import.work import MergeWork, Piece, SortWork
 from lakebed.model.ranges import KeyRange
 from lakebed.model.shared_files import plan_files
@@ -74,15 +75,6 @@ def _bytes_in(extent: tuple[int, int]) -> int:
     return extent[1] - extent[0]
 
 
-def rows_by_key_range(sorted_runs: Iterable[StoredRun], key_ranges: int) -> list[int]:
-    """Return how many rows the runs have in each key range."""
-    counts = [0] * key_ranges
-    for sorted_run in sorted_runs:
-        for block in sorted_run.blocks:
-            counts[block.range_index] += block.rows
-    return counts
-
-
 def file_rows(total: int, tasks_at_once: int) -> int:
     """Return how many rows of one leaf one task of the second stage should merge."""
     return min(FILE_ROWS, max(FILE_ROWS_MIN, total // max(1, tasks_at_once)))
@@ -90,32 +82,34 @@ def file_rows(total: int, tasks_at_once: int) -> int:
 
 def plan_merges(
     sorted_runs: Sequence[StoredRun],
-    key_ranges: Sequence[KeyRange],
+    targets: Sequence[RowTarget],
     *,
-    counts: Sequence[int],
     shared_file_rows_max: int,
     rows_each: int,
 ) -> list[tuple[tuple[int, ...], MergeWork]]:
-    """Return one task for each file, and the indices of the leaves that it is for.
+    """Return one task for each file, and the indices of the targets that it is for.
 
-    Leaves share files as in ingest; a leaf with far more than `rows_each` rows gets several files,
-    cut between row keys.
+    Leaves share files as in ingest, but for new ones; a target with far more than `rows_each` rows
+    gets several files, cut between row keys.
     """
     works: list[tuple[tuple[int, ...], MergeWork]] = []
-    total = sum(counts)
-    for indices in plan_files(counts, shared_file_rows_max=shared_file_rows_max):
-        first, last = indices[0], indices[-1]
-        whole = KeyRange(key_ranges[first].min, key_ranges[last].max)
-        inside = range(first, last + 1)
+    total = sum(target.rows for target in targets)
+    for indices in plan_files(
+        [max(one.rows, shared_file_rows_max) if one.is_new else one.rows for one in targets],
+        shared_file_rows_max=shared_file_rows_max,
+    ):
+        first, last = targets[indices[0]], targets[indices[-1]]
+        whole = KeyRange(first.key_range.min, last.key_range.max)
+        inside = range(first.leaf.range_index, last.leaf.range_index + 1)
         mine = [blocks_meeting(sorted_run, inside, whole) for sorted_run in sorted_runs]
-        parts = round(counts[first] / rows_each) if len(indices) == 1 else 1
+        parts = round(first.rows / rows_each) if len(indices) == 1 else 1
         ends = [whole.min, *_cuts(mine, parts, whole), whole.max]
         for low, high in pairwise(ends):
             assert low is not None, "only the last end is open"
             key_range = KeyRange(low, high)
             parted = [blocks_meeting(sorted_run, inside, key_range) for sorted_run in mine]
             taken = tuple(sorted_run for sorted_run in parted if sorted_run.blocks)
-            at = tuple(key_ranges[index].meets(key_range) for index in indices)
+            at = tuple(targets[index].key_range.meets(key_range) for index in indices)
             works.append((indices, MergeWork(len(works), key_range, at, taken, total)))
     return works
 

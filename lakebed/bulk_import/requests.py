@@ -22,8 +22,10 @@ from lakebed.errors import (
 from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, Micros, TableId, digest_of, job_id, table_id
 from lakebed.model.needs import refuse_newer
+from lakebed.ports.file_batches import SubmittedFile
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.spark_runs import RunAsked
 from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 
 FOLDER, UNREADABLE = "requests/", "unreadable/"
@@ -37,7 +39,7 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     name: of its run.
     table: which the message names, by id.
-    body: the message.
+    body: the message, or the files of a batch.
     digest: what stands for the request in the log, as hex.
     at: when it was put, just before its run is started.
     """
@@ -48,6 +50,30 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: str
     digest: str
     at: Micros
+
+
+class BatchBody(msgspec.Struct, frozen=True):
+    """What a request says in place of a user's message, when it is the job of a batch.
+
+    batch: files as they were submitted.
+    """
+
+    batch: tuple[SubmittedFile, ...]
+
+
+def body_of_batch(files: Sequence[SubmittedFile]) -> str:
+    """Return what a request for these files says."""
+    return msgspec.json.encode(BatchBody(tuple(files))).decode()
+
+
+def batch_in(body: str) -> tuple[SubmittedFile, ...] | None:
+    """Return the files of a batch that a request is for; None: it is a user's message."""
+    if not body.startswith('{"batch":'):
+        return None
+    try:
+        return msgspec.json.decode(body, type=BatchBody).batch
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
 
 
 class UnreadableRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +93,11 @@ def name_of(job: JobId, body: bytes, sent_at: Micros) -> str:
     """Return the name of a run: the same for each receipt of a message, another one when it is
     sent again, so that what failed may be tried again."""
     return digest_of(job.encode(), body, b"%d" % sent_at).hex()
+
+
+def asked_of(request: ImportRequest) -> RunAsked:
+    """Return what the message of a request asks of its platform. It was checked when it came."""
+    return msgspec.json.decode(request.body, type=RunAsked)
 
 
 def newest_accepted(reports: Sequence[JobReport]) -> str | None:

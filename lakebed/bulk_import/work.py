@@ -5,8 +5,8 @@ Driver and tasks run the same release, so these forms have no format number; not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +22,30 @@ from lakebed.tasks.user_jobs import JobRun
 from lakebed.user_files.input_files import ExtraColumns, InputFile
 
 AnswerT = TypeVar("AnswerT")
+
+
+class Cluster(Protocol):
+    """Runs tasks, each at least once, wherever it likes, and gives one answer of each.
+
+    An attempt may be repeated, run twice at once, or be killed; whose answer is given, is whole.
+    """
+
+    @property
+    def tasks_at_once(self) -> int:
+        """How many tasks may run at the same time, about."""
+        ...
+
+    def sort(self, job: bytes, works: Sequence[bytes]) -> Iterable[bytes]:
+        """Return what `DoTask.sort` answers for each, in any order.
+
+        Raises:
+            UnavailableError: the cluster gave the job up.
+        """
+        ...
+
+    def merge(self, job: bytes, works: Sequence[bytes]) -> Iterable[bytes]:
+        """Return what `DoTask.merge` answers for each, in any order. Raises: as `sort`."""
+        ...
 
 
 class ImportJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,3 +189,11 @@ def answers_in(
                 raise AssertionError(problem)  # noqa: TRY004 - a bug, of no caller's types
             answers.append(answer)
     return answers, error
+
+
+def check_numbers(numbers: Sequence[int], tasks: int | None) -> None:
+    """Assert that each task answered once. tasks: how many there were; None: those that had
+    rows."""
+    wanted = sorted(set(numbers)) if tasks is None else list(range(tasks))
+    if sorted(numbers) != wanted:
+        raise AssertionError("each task answers once")

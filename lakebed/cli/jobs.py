@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import click
 import msgspec
 
-from lakebed.cli.program import Command, Session, aligned, pass_session, time_text
+from lakebed.cli.program import (
+    EXIT_BUG,
+    Command,
+    CommandGroup,
+    Session,
+    aligned,
+    counted,
+    pass_session,
+    time_text,
+)
 from lakebed.ports.job_tracker import JOB_EVENTS
 
 if TYPE_CHECKING:
     from lakebed.ports.job_tracker import JobReport, TaskReport
+    from lakebed.tasks.start_by_hand import TasksStarted
 
 
 class JobsAsked(TypedDict):
@@ -25,6 +36,8 @@ class JobsAsked(TypedDict):
 
 
 HEADINGS = ("when", "kind", "what", "rows", "left out", "rows/s", "entry", "run", "job", "reason")
+TASK_KINDS = ("compaction", "ingest")
+"""Of tasks that can be started by hand."""
 TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
 
 
@@ -76,20 +89,89 @@ def jobs(
 
 @click.command(
     cls=Command,
+    name="keep-jobs",
+    examples="""
+    lakebed keep-jobs
+    lakebed keep-jobs --days 90
+    lakebed sql 'SELECT "table", count(*), sum(rows) FROM "lakebed-jobs" GROUP BY 1'
+    """,
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3_650),
+    default=400,
+    show_default=True,
+    help="For which a new table keeps them.",
+)
+@pass_session
+def keep_jobs(session: Session, *, days: int) -> None:
+    """Keep the jobs that end on each day as rows of the table lakebed-jobs.
+
+    Makes the table if there is none, and takes in the days of the last week. Later days are taken
+    in by `lakebed run`; of an instance by a schedule where it was deployed with `history_days`.
+    Each day is kept once. Drop the table to end it.
+    """
+    with session.open() as lake:
+        kept = lake.keep_jobs(days=days)
+    said = f"{counted(kept.days, 'day')} kept, {counted(kept.jobs, 'job')}"
+    session.give(msgspec.to_builtins(kept), said)
+
+
+@click.group(
+    cls=CommandGroup,
+    invoke_without_command=True,
     examples="""
     lakebed tasks
     lakebed tasks --json
+    lakebed --at dev tasks start compaction --count 4
     """,
 )
 @click.option(
     "--limit", type=click.IntRange(min=1, max=10_000), default=20, help="At most so many."
 )
 @pass_session
-def tasks(session: Session, *, limit: int) -> None:
+@click.pass_context
+def tasks(context: click.Context, session: Session, *, limit: int) -> None:
     """List workers, the newest first: since when, how many jobs, and whether they have ended."""
+    if context.invoked_subcommand is not None:
+        return
     with session.open() as lake:
         found = lake.tasks(limit=limit)
     session.give(msgspec.to_builtins(found), aligned(TASK_HEADINGS, map(_task_row, found)))
+
+
+@tasks.command(
+    examples="""
+    lakebed tasks start compaction
+    lakebed --at dev tasks start compaction --count 4
+    lakebed --at dev tasks start ingest
+    """,
+)
+@click.argument("kind", type=click.Choice(TASK_KINDS))
+@click.option(
+    "--count", type=click.IntRange(1, 20), default=1, show_default=True, help="So many tasks."
+)
+@pass_session
+def start(session: Session, kind: str, *, count: int) -> None:
+    """Start tasks of a KIND now, without waiting for the schedule.
+
+    Of an instance on AWS they run on ECS, at most as many at one time as its settings allow; each
+    ends by itself when its queue is empty. Of a directory they are processes of this machine that
+    create compaction jobs and run them, and the command waits for their end.
+    """
+    with session.open() as lake:
+        done = lake.start_tasks(kind, count=count)
+    session.give(msgspec.to_builtins(done), _started_text(done))
+    sys.exit(EXIT_BUG if done.failed else 0)
+
+
+def _started_text(done: TasksStarted) -> str:
+    if done.jobs_done is None:
+        before = f", {counted(done.running, 'task')} ran before" if done.running else ""
+        return f"{counted(done.started, 'task')} started{before}"
+    failed = f", {counted(done.failed, 'process', 'processes')} failed" if done.failed else ""
+    jobs = counted(done.jobs_done, "compaction job")
+    return f"{counted(done.started, 'process', 'processes')} ended, {jobs} done{failed}"
 
 
 def _row(report: JobReport) -> tuple[str, ...]:

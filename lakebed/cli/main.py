@@ -10,10 +10,13 @@ from typing import NoReturn
 import click
 
 from lakebed.cli.backups import backup, restore
+from lakebed.cli.batches import batches, submit
 from lakebed.cli.bulk_import import bulk_import
 from lakebed.cli.completion import complete_words, completion
-from lakebed.cli.costs import cost
+from lakebed.cli.cost_commands.costs import cost
 from lakebed.cli.dead_letters import dead_letters
+from lakebed.cli.declared_commands.config import config
+from lakebed.cli.declared_commands.tables import apply, diff
 from lakebed.cli.doctor import doctor
 from lakebed.cli.explanations import explain
 from lakebed.cli.feed_commands.definitions import COMMANDS as FEED_COMMANDS
@@ -28,8 +31,9 @@ from lakebed.cli.feed_commands.status import status as feed_status
 from lakebed.cli.feed_commands.tap import tap as feed_tap
 from lakebed.cli.feeds import feed
 from lakebed.cli.inspection import fsck, status
-from lakebed.cli.jobs import jobs, tasks
+from lakebed.cli.jobs import jobs, keep_jobs, tasks
 from lakebed.cli.program import Program
+from lakebed.cli.reports import report
 from lakebed.cli.row_commands.deletes import delete
 from lakebed.cli.row_commands.exports import export
 from lakebed.cli.row_commands.looks import count, files, head, sample
@@ -48,6 +52,7 @@ from lakebed.cli.table_changes import (
     set_,
     split_points,
 )
+from lakebed.cli.table_policy import policy as table_policy
 from lakebed.cli.tables import table
 from lakebed.cli.upgrades import upgrade
 from lakebed.cli.version_commands.changes import changes
@@ -88,14 +93,19 @@ for _command in (table, ingest, upsert, feed, policy, bulk_import, query, sql, d
     program.add_command(_command)
 for _command in (count, head, sample, files):
     program.add_command(_command)
+for _command in (submit, batches):
+    program.add_command(_command)
 for _command in (run, commit, compact, status, fsck, doctor, state, explain):
+    program.add_command(_command)
+for _command in (diff, apply, config):
     program.add_command(_command)
 for _command in (backup, restore, export):
     program.add_command(_command)
-for _command in (jobs, tasks, dead_letters, upgrade, cost):
+for _command in (jobs, tasks, keep_jobs, dead_letters, report, upgrade, cost):
     program.add_command(_command)
 for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
     table.add_command(_command)
+table.add_command(table_policy)
 program.add_command(changes)
 for _command in (tag, tags, untag):
     table.add_command(_command)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 WORDS = {
+    "batches_planned": ("batch of submitted files made", "batches of submitted files made"),
+    "batches_ingested": ("batch taken in", "batches taken in"),
     "leaves_split": ("leaf split", "leaves split"),
     "jobs_done": ("compaction job done", "compaction jobs done"),
     "commits_answered": ("queued commit answered", "queued commits answered"),
@@ -29,7 +31,21 @@ WORDS = {
     "snapshots_written": ("snapshot written", "snapshots written"),
     "files_collected": ("file collected", "files collected"),
     "objects_swept": ("object swept", "objects swept"),
+    "days_kept": ("day of jobs kept", "days of jobs kept"),
 }
+
+KINDS = (
+    "batching",
+    "splitting",
+    "compaction-creation",
+    "garbage",
+    "sweep",
+    "snapshots",
+    "compaction",
+    "commits",
+    "history",
+)
+"""Of work: on tables by schedule, what waits in queues, what became of jobs."""
 
 LONG_POLL_SECONDS, COMMIT_PAUSE_SECONDS = 5.0, 0.2
 """Of a committer: a queue of SQS waits by itself, a local one is asked again."""
@@ -40,10 +56,18 @@ LONG_POLL_SECONDS, COMMIT_PAUSE_SECONDS = 5.0, 0.2
     examples="""
     lakebed run
     lakebed run flights trips
+    lakebed run flights --kind compaction-creation --kind compaction
     lakebed run --forever --every 30
     """,
 )
 @click.argument("tables", nargs=-1)
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="Only this kind of work. May be repeated.",
+)
 @click.option("--forever", is_flag=True, help="Go on until stopped by SIGTERM or Ctrl-C.")
 @click.option(
     "--every",
@@ -54,7 +78,14 @@ LONG_POLL_SECONDS, COMMIT_PAUSE_SECONDS = 5.0, 0.2
     help="Pause of --forever when nothing is due.",
 )
 @pass_session
-def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: float) -> None:
+def run(
+    session: Session,
+    tables: tuple[str, ...],
+    *,
+    kinds: tuple[str, ...],
+    forever: bool,
+    every: float,
+) -> None:
     """Split, compact, write snapshots, collect garbage and sweep until nothing is due.
 
     Work that fails on a table is reported on stderr and keeps no other table waiting: with
@@ -72,6 +103,7 @@ def run(session: Session, tables: tuple[str, ...], *, forever: bool, every: floa
             failures.begin()
             done = lake.run(
                 list(tables) or None,
+                kinds=list(kinds) or None,
                 should_stop=stopped.is_set,
                 on_progress=line.show,
                 failed=failures.add,

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lakebed.compaction.chosen_strategy import GroupsOf, chosen_strategy
+from lakebed.compaction.chosen_strategy import (
+    GroupsOf,
+    StrategyAnswers,
+    ask_strategy,
+    groups_of_now,
+)
 from lakebed.compaction.dead_letters import OUTDATED
+from lakebed.compaction.free_leaves import free_leaves, fullest_first
 from lakebed.compaction.last_parts import due_last_parts
 from lakebed.compaction.plan import FAN_IN_MAX
 from lakebed.compaction.rejected_jobs import has_changed, is_freed
@@ -82,10 +88,12 @@ class CreateCompactionJobs:
             StrategyError: a user's strategy failed. No job is new; waiting ones were sent again.
         """
         now = table.due_time(lambda now: _is_any_late(table, now))
+        failure, answers = (None, None) if everything else self._asked(table, now)
         with table.head.reading() as state:
             start = start_of(state)
             settings = state.settings()
-            failure, plans = self._planned(state, now, everything=everything)
+            groups_of = groups_of_now(settings, answers, everything=everything)
+            plans = [] if failure else _plans(state, groups_of, now, everything=everything)
             waiting = state.jobs()
         self._send_again(table, waiting, settings.redispatch_seconds, now, asked=everything)
         if failure is not None:
@@ -95,16 +103,15 @@ class CreateCompactionJobs:
             events.emit(events.COMPACTION_JOBS_CREATED, table=table.name, jobs_count=created)
         return created
 
-    def _planned(
-        self, state: TableState, now: Micros, *, everything: bool
-    ) -> tuple[StrategyError | None, list[Plan]]:
-        """Return what to claim, or why a user's strategy could not say it."""
-        chosen = chosen_strategy(self._strategies, state, now, everything=everything)
+    def _asked(
+        self, table: OpenTable, now: Micros
+    ) -> tuple[StrategyError | None, StrategyAnswers | None]:
+        """Return what a user's strategy gave, or why it could not. The state is not held while it
+        thinks."""
         try:
-            with chosen as groups_of:
-                return None, _plans(state, groups_of, now, everything=everything)
+            return None, ask_strategy(self._strategies, table.head, now)
         except StrategyError as error:
-            return error, []
+            return error, None
 
     def _create(self, table: OpenTable, start: Start, plans: Sequence[Plan]) -> int:
         """Claim, and send what is claimed, many jobs at once; also when claiming fails later on."""
@@ -231,31 +238,28 @@ def _plans(state: TableState, groups_of: GroupsOf, now: Micros, *, everything: b
     together = _age_together(state)
     room = settings.table_jobs_max - len(state.jobs())
     plans: list[Plan] = []
-    for leaf in sorted(state.leaf_figures(), key=lambda f: -f.files):
+
+    def files_min(leaf: PartitionId) -> int:
+        return 1 if settled or everything or leaf in due_parts else 2
+
+    leaves = free_leaves(state, fullest_first(state), files_min=files_min, everything=everything)
+    for leaf in leaves if room > 0 else ():
+        free = leaf.files
+        file_groups = groups_of(leaf.partition, free) if len(free) > 1 else []
+        old = [r.file.name for r in free if base_of(r.file.name) <= settled]
+        if together and old and not leaf.running and len(free) <= FAN_IN_MAX:
+            file_groups = [tuple(r.file.name for r in free)]
+        else:
+            grouped = {name for file_group in file_groups for name in file_group}
+            alone = [] if together else old
+            if everything:
+                alone += [r.file.name for r in last_parts(state, free)]
+            file_groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
+            parts = [n for n in due_parts.get(leaf.partition, ()) if n not in {*grouped, *alone}]
+            file_groups += [tuple(parts[: settings.job_files_max])] if parts else []
+        plans += [(leaf.partition, file_group) for file_group in file_groups[: leaf.allowed]]
         if len(plans) >= room:
             break
-        one_is_enough = settled or everything or leaf.partition in due_parts
-        if leaf.files - leaf.claimed < (1 if one_is_enough else 2):
-            continue
-        references = state.references(leaf.partition)
-        running = len({job for _, job in references if job is not None})
-        allowed = len(references) if everything else settings.leaf_jobs_max - running
-        if allowed <= 0:
-            continue
-        free = [r for r, job in references if job is None]
-        file_groups = groups_of(free) if len(free) > 1 else []
-        old = [r.file.name for r in free if base_of(r.file.name) <= settled]
-        if together and old and not running and len(free) <= FAN_IN_MAX:
-            plans.append((leaf.partition, tuple(r.file.name for r in free)))
-            continue
-        grouped = {name for file_group in file_groups for name in file_group}
-        alone = [] if together else old
-        if everything:
-            alone += [r.file.name for r in last_parts(state, free)]
-        file_groups += [(name,) for name in dict.fromkeys(alone) if name not in grouped]
-        parts = [n for n in due_parts.get(leaf.partition, ()) if n not in {*grouped, *alone}]
-        file_groups += [tuple(parts[: settings.job_files_max])] if parts else []
-        plans += [(leaf.partition, file_group) for file_group in file_groups[:allowed]]
     return plans[:room]
 
 

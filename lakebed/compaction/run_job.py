@@ -28,7 +28,8 @@ from lakebed.model.paths import file_path
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
-from lakebed.observe import events
+from lakebed.observe import events, usage
+from lakebed.observe.usage import counted_as
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobEvent, JobTracker
 from lakebed.ports.sorted_files import FileWritten, SortedFiles
@@ -86,6 +87,7 @@ class RunCompactionJob(Generic[BatchT]):
         self._tracker = tracker
         self._reports = JobReports("compaction", tracker=tracker, clock=clock)
 
+    @counted_as("compaction")
     def run(
         self,
         table: OpenTable,
@@ -179,6 +181,7 @@ class RunCompactionJob(Generic[BatchT]):
         output = output_reference(written, taken.job.partition)
         change = ReplaceFiles(job, taken.job.partition, tuple(inputs), output)
         transaction, rows = table.own(start, change), output.rows if output else 0
+        usage.count("rows_merged", rows)
         if self._commits is None:
             table.head.commit(transaction)
         else:

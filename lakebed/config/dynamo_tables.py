@@ -30,12 +30,14 @@ class DynamoTable(msgspec.Struct, frozen=True, kw_only=True):
     part: of its physical name.
     sort_key: N for a number, S for text.
     expiry: the attribute that holds the second, since 1970, after which an item may be removed.
+    streamed: whether changes of its items can be read for a day. Unread, that costs nothing.
     """
 
     part: str
     sort_key: Literal["N", "S"]
     index: IndexShape | None = None
     expiry: str | None = None
+    streamed: bool = False
 
 
 LOG_TABLE = DynamoTable(part="log", sort_key="N")
@@ -52,10 +54,17 @@ TRACKER_TABLE = DynamoTable(
     sort_key="S",
     index=IndexShape(name="by_state", partition_key="listed", sort_key="at"),
     expiry="expires",
+    streamed=True,
 )
-"""Jobs, runs, tasks and processes. listed: table and state. at: microseconds since 1970."""
+"""Jobs, runs, tasks, processes, and the ledger of usage. listed: table and state. at: microseconds
+since 1970."""
+
+BATCHES_TABLE = DynamoTable(part="batches", sort_key="S", expiry="expires")
+"""Files that wait to be ingested, and batches of them: `lakebed/backends/aws/batching`."""
 
 PROCESS_PREFIX = "process#"
 """Before the name of a process, in the tracker's pk."""
+USAGE_PREFIX = "usage#"
+"""Before the id of a table, in the tracker's pk of entries of the ledger."""
 
-DYNAMO_TABLES = (LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE)
+DYNAMO_TABLES = (LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE, BATCHES_TABLE)

@@ -70,6 +70,12 @@ class ScheduledWorkEnvironment(TableFunctionEnvironment, frozen=True, kw_only=Tr
     work: str
 
 
+class JobEventsEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that publishes ends of jobs."""
+
+    registry_table: str
+
+
 class QueryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that answers queries.
 
@@ -84,6 +90,16 @@ class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
     """What a function reads that answers the queries of a queue."""
 
     query_queue_url: str
+
+
+class HistoryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that keeps the jobs of each day.
+
+    history_days: for which a new table keeps them.
+    """
+
+    tracker_table: str
+    history_days: str
 
 
 class FeedTakeEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
@@ -114,17 +130,55 @@ class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
 class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
     """What a task reads that ingests files.
 
+    batches_table: of submitted files.
     sources: folders that may hold them, separated by commas.
     """
 
+    batches_table: str
     ingest_queue_url: str
     sources: str
+
+
+class BatchingTriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """What a trigger reads that sends tables with submitted files to a queue."""
+
+    batches_table: str
+    queue_url: str
+
+
+class BatchingEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that makes batches of submitted files.
+
+    bulk_import_queue_url: "": the instance imports nothing in bulk.
+    """
+
+    batches_table: str
+    tracker_table: str
+    ingest_queue_url: str
+    bulk_import_queue_url: str
+
+
+class DeclaredTablesEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that makes tables as files declare them.
+
+    files: archive of the files, s3://BUCKET/KEY.
+    stack: the id of its stack.
+    """
+
+    files: str
+    stack: str
 
 
 class NetworkCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that checks a network which the deployer brings."""
 
     vpc_id: str
+
+
+class ReleaseCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that checks which release may be deployed."""
+
+    registry_table: str
 
 
 class StartedTaskEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
@@ -169,32 +223,58 @@ class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
     sources: str
 
 
-class BulkImportFollowEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that follows bulk imports.
-
-    application_id: of EMR Serverless.
-    """
-
-    tracker_table: str
-    application_id: str
-
-
-class BulkImportStartEnvironment(BulkImportEnvironment, frozen=True, kw_only=True):
-    """What a function reads that starts bulk imports.
+class BulkImportRunsEnvironment(BulkImportEnvironment, frozen=True, kw_only=True):
+    """What a function reads that starts runs of Spark.
 
     function_disk_mib: the size of /tmp.
-    job_role_arn: that drivers and tasks have.
+    tags: of runs, in JSON.
+    spark_release: of EMR, serverless and on clusters.
+    application_id: of EMR Serverless.
+    job_role_arn: that drivers and tasks have there.
     entry_point, archive: what they run, by URL: a program, and our code with its packages.
     python: the command that runs them.
+    cluster_service_role, cluster_profile: by which EMR makes clusters, and their machines work; all
+        that begins with `cluster_` is empty where none are made.
+    cluster_security: the name of a security configuration.
+    cluster_security_group: of all machines.
+    cluster_subnets: with commas between.
+    cluster_types: of machines that no message names, with commas between.
+    cluster_units_max: machines of a cluster beside its first.
+    cluster_logs: where their logs go, by URL, with `/` at its end.
+    shared_cluster: the id of one that stays; empty: there is none.
     """
 
     function_disk_mib: str
-    queue_url: str
+    tags: str
+    spark_release: str
     application_id: str
     job_role_arn: str
     entry_point: str
     archive: str
     python: str
+    cluster_service_role: str
+    cluster_profile: str
+    cluster_security: str
+    cluster_security_group: str
+    cluster_subnets: str
+    cluster_types: str
+    cluster_units_max: str
+    cluster_logs: str
+    shared_cluster: str
+
+
+class BulkImportFollowEnvironment(BulkImportRunsEnvironment, frozen=True, kw_only=True):
+    """What a function reads that follows bulk imports, and asks for machines again."""
+
+
+class BulkImportStartEnvironment(BulkImportRunsEnvironment, frozen=True, kw_only=True):
+    """What a function reads that starts bulk imports.
+
+    batches_table: of submitted files.
+    """
+
+    batches_table: str
+    queue_url: str
 
 
 class CompactionCreationEnvironment(ScheduledWorkEnvironment, frozen=True, kw_only=True):

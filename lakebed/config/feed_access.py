@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
+from lakebed.config.settings import check_listed, named_in
 from lakebed.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ FeedWorkersMax = Annotated[
         le=WORKERS_MAX,
         description="Tasks that work on feeds, at one time; none while no feed is started. 0: the"
         " instance has neither these nor what starts them, and feeds are run by"
-        " `lakebed feed run`. Before 0 is deployed again, delete the stack"
-        " `lakebed-INSTANCE-feeds`.",
+        " `lakebed feed run`. After 0 was deployed again, delete the stack"
+        " `lakebed-INSTANCE-feeds`, unless `feed_take` keeps it.",
     ),
 ]
 FeedTake = Annotated[
@@ -77,15 +78,10 @@ FeedPush = Annotated[
     bool,
     Meta(
         description="Whether senders may push records into feeds by the URL of a function, which"
-        " takes requests that are signed by who may invoke it. `false`: there is none. Before"
-        " `false` is deployed again, delete the stack `lakebed-INSTANCE-feed-push`.",
+        " takes requests that are signed by who may invoke it. `false`: there is none. After"
+        " `false` was deployed again, delete the stack `lakebed-INSTANCE-feed-push`.",
     ),
 ]
-
-
-def named_in(setting: str) -> list[str]:
-    """Return what a setting names, with commas between."""
-    return [name for name in setting.split(",") if name]
 
 
 def port_ranges(ports: str) -> list[tuple[int, int]]:
@@ -113,7 +109,7 @@ def check_feed_access(settings: InstanceSettings, *, has_own_way_out: bool) -> N
             "settings of tasks that there are not", settings=", ".join(for_tasks), hint=hint
         )
     for name in listed:
-        _check_named(name, getattr(settings, name))
+        check_listed(name, getattr(settings, name), items_max=NAMED_MAX)
     _check_ports(settings.feed_ports)
     out_of_reach = [name for name in named if name != "feed_queues"]
     if out_of_reach and not has_own_way_out:
@@ -124,13 +120,6 @@ def check_feed_access(settings: InstanceSettings, *, has_own_way_out: bool) -> N
             hint="add vpc_id and subnet_ids of a network that leads to your brokers and has"
             " endpoints of Secrets Manager and Glue, as you need them",
         )
-
-
-def _check_named(name: str, value: str) -> None:
-    items = named_in(value)
-    if len(items) > NAMED_MAX or len(set(items)) < len(items):
-        hint = f"name at most {NAMED_MAX}, each once"
-        raise InvalidError("not a list of feeds' own", **{name: value[:200]}, hint=hint)
 
 
 def _check_ports(ports: str) -> None:

@@ -1,78 +1,20 @@
-"""What all sections of a file of feeds share: paths of fields, nearest names, values that are
-checked, and secrets that are named only."""
+"""What all sections of a file of feeds share: values that can be stored, and secrets that are named
+only."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
-from lakebed.config.settings import allowed_of
-from lakebed.errors import InvalidError, did_you_mean
+from lakebed.config.definitions.toml_fields import at_of
+from lakebed.errors import InvalidError
 from lakebed.ports.secrets import SECRET_SCHEME, secret_name
 
-StructT = TypeVar("StructT", bound=msgspec.Struct)
-
 DEPTH_MAX = 20
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _SECRET = re.compile(r"(?i)(pass(word|wd|phrase)|secret|token|credentials?|private_?key|api_?key)$")
 _LOGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s@]*:[^/\s@]*@")
-
-
-def at_of(*names: str) -> str:
-    """Return the path of a field as TOML writes it: `feed.orders.source`."""
-    return ".".join(name if _PLAIN.fullmatch(name) else ascii(name)[:80] for name in names)
-
-
-def section(said: object, at: str) -> Mapping[str, Any]:
-    """Return what is said, if it is a section. Raises: InvalidError: it is none."""
-    if not isinstance(said, Mapping):
-        raise InvalidError("it is a section", at=at, hint=f"write [{at}], or {{ ... }}")
-    return said
-
-
-def check_names(fields: Mapping[str, Any], names: Sequence[str], at: str) -> None:
-    """Refuse a field of another name. Raises: InvalidError: with the nearest."""
-    for field in fields:
-        if field not in names:
-            where = f"{at}.{at_of(field)}" if at else at_of(field)
-            raise InvalidError(
-                "an unknown setting of a feed",
-                at=where,
-                hint=did_you_mean(field, names, what="setting"),
-            )
-
-
-def checked(fields: Mapping[str, Any], form: type[StructT], at: str) -> StructT:
-    """Return a record of what is said.
-
-    Raises:
-        InvalidError: a field has another name, kind or bound; it is named with what it may be.
-    """
-    check_names(fields, form.__struct_encode_fields__, at)
-    try:
-        return msgspec.convert(dict(fields), form)
-    except msgspec.ValidationError as error:
-        problem = str(error)
-    for field in msgspec.structs.fields(form):  # one by one: which of them is it?
-        if field.encode_name in fields:
-            _check_field(fields[field.encode_name], field, at)
-    raise InvalidError("not allowed in a feed", at=at, problem=problem)
-
-
-def _check_field(value: object, field: msgspec.structs.FieldInfo, at: str) -> None:
-    try:
-        msgspec.convert(value, field.type)
-    except msgspec.ValidationError as error:
-        raise InvalidError(
-            "not a value for the setting",
-            at=f"{at}.{field.encode_name}",
-            problem=str(error).replace(" - at `$", ", at `"),
-            hint=f"give {allowed_of(field.type)}",
-        ) from None
 
 
 def plain(said: object, at: str = "", depth: int = DEPTH_MAX) -> Any:  # noqa: ANN401 - any TOML

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from lakebed.config.definitions.custom_sources import CustomFeed, custom_source_of
-from lakebed.config.feed_fields import check_names, checked, section
+from lakebed.config.definitions.toml_fields import check_names, checked, section
 from lakebed.errors import InvalidError, did_you_mean
 
 DAY_SECONDS = 86_400

@@ -11,7 +11,8 @@ from msgspec import Meta
 
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.definitions.connections import DefinedConnection, connection_of
-from lakebed.config.feed_fields import at_of, check_names, checked, plain, section
+from lakebed.config.definitions.toml_fields import at_of, check_names, checked, section
+from lakebed.config.feed_fields import plain
 from lakebed.config.feed_sources import FilesFeed, S3Feed, Source, SqsFeed, source_of
 from lakebed.config.policies import DEFAULT_POLICY
 from lakebed.config.policy_definitions import PolicyDefinition, policy_definition

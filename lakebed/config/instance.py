@@ -1,8 +1,8 @@
-"""What an instance is called, how it is set, and what its deployment made.
+"""What an instance is called, how it is set, and what its parts are called.
 
 An instance is one deployment in an AWS account; several live side by side. The stacks write what
 they made as JSON into one parameter, `/lakebed/INSTANCE`; `lakebed.connect("aws:INSTANCE")` reads
-that parameter and nothing else.
+that parameter and nothing else (`instance_resources.py`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,18 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, NewType
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
-from lakebed.config.alarm_settings import AlarmMail, AlarmTopic, check_alarms
+from lakebed.config.alarm_settings import (
+    AlarmMail,
+    AlarmTopic,
+    JobEvents,
+    NoticesHttps,
+    NoticesMail,
+    NoticesQueue,
+    check_alarms,
+)
+from lakebed.config.definitions.table_folder import TableFolder
 from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
 from lakebed.config.feed_access import (
     FeedPorts,
@@ -25,14 +34,30 @@ from lakebed.config.feed_access import (
     FeedTake,
     FeedWorkersMax,
     check_feed_access,
-    named_in,
 )
 from lakebed.config.functions import DISK_MIB_MIN, FUNCTION_RUNS_MIN, FunctionDisk, FunctionRuns
-from lakebed.config.networks import ZONE, check_network
-from lakebed.config.packages import DeployedPackage, Packages
+from lakebed.config.networks import SubnetIds, TaskAddresses, VpcId, Zones, check_network
+from lakebed.config.packages import Packages
+from lakebed.config.people.role_settings import (
+    PeopleAdmin,
+    PeopleDirect,
+    PeopleOperator,
+    PeopleReader,
+    PeopleSender,
+    PeopleWriter,
+    check_people,
+)
 from lakebed.config.regions import check_arns
-from lakebed.config.settings import changed
-from lakebed.errors import CorruptError, InvalidError, NewerFormatError
+from lakebed.config.settings import changed, named_in
+from lakebed.config.spark.clusters import (
+    BulkImportVcpus,
+    SharedCluster,
+    SparkClusters,
+    SparkClusterTypes,
+    SparkClusterUnits,
+    check_spark_clusters,
+)
+from lakebed.errors import InvalidError
 
 InstanceId = NewType("InstanceId", str)
 
@@ -41,7 +66,6 @@ INSTANCE_ID_CHARACTERS_MAX = 16
 12 digits, `-` and a region of at most 14 leave 19."""
 _INSTANCE_ID = re.compile(rf"(?=.{{1,{INSTANCE_ID_CHARACTERS_MAX}}}\Z)[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
-RESOURCES_FORMAT = 1
 OBJECTS_PREFIX = "lake"
 """Of all objects of the lake in the data bucket; what is beside it is not the lake's."""
 IMPORTS_PREFIX = "bulk-import"
@@ -66,11 +90,13 @@ def instance_id(id_: object) -> InstanceId:
 
 Architecture = Literal["arm64", "x86_64", "machine"]
 
+INSTANCE_TAG = "lakebed:instance"
+"""On everything that an instance is made of."""
+
 TASKS_MAX = 200
 """Of one kind at a time. An account's own quota may be lower."""
 
 _SOURCE = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?"
-_SUBNET = r"subnet-[0-9a-f]{8,17}"
 _REGION = r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}"
 
 
@@ -203,50 +229,30 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     feed_schemas: FeedSchemas = False
     feed_ports: FeedPorts = ""
     feed_push: FeedPush = False
-    task_addresses: Annotated[
-        Literal["public", "private"],
-        Meta(
-            description="`public`: tasks have addresses that refuse connections, and cost"
-            " nothing while none runs. `private`: none; the instance's own network then has"
-            " endpoints, paid by the hour (`lakebed explain cost`)."
-        ),
-    ] = "public"
-    vpc_id: Annotated[
-        str,
-        Meta(
-            pattern=r"\A(vpc-[0-9a-f]{8,17})?\Z",
-            description="A network of yours, in which tasks run. None: one of the instance's own.",
-        ),
-    ] = ""
-    subnet_ids: Annotated[
-        str,
-        Meta(
-            pattern=rf"\A({_SUBNET}(,{_SUBNET})*)?\Z",
-            description="Subnets of `vpc_id` for tasks, with commas between.",
-        ),
-    ] = ""
-    zones: Annotated[
-        str,
-        Meta(
-            pattern=rf"\A({ZONE}(,{ZONE})*)?\Z",
-            description="Availability zones of the instance's own network, by their ids"
-            " (`use1-az1`), with commas between. None: the first two of the region. Where one"
-            " of these lacks Fargate, name zones that have it.",
-        ),
-    ] = ""
+    task_addresses: TaskAddresses = "public"
+    vpc_id: VpcId = ""
+    subnet_ids: SubnetIds = ""
+    zones: Zones = ""
     function_runs_max: FunctionRuns = FUNCTION_RUNS_MIN
-    bulk_import_vcpus_max: Annotated[
-        int,
-        Meta(
-            ge=8,
-            le=4_000,
-            description="vCPUs of all bulk imports at one time, on EMR Serverless; they bound the"
-            " cost. Each import has 2 for its driver and 4 for each executor.",
-        ),
-    ] = 16
+    bulk_import_vcpus_max: BulkImportVcpus = 16
+    spark_clusters: SparkClusters = False
+    spark_cluster_types: SparkClusterTypes = ""
+    spark_cluster_units_max: SparkClusterUnits = 10
+    shared_cluster: SharedCluster = ""
     alarm_mail: AlarmMail = ""
     alarm_topic_arn: AlarmTopic = ""
+    notices_mail: NoticesMail = ""
+    notices_https: NoticesHttps = ""
+    notices_queue: NoticesQueue = ""
+    job_events: JobEvents = False
+    people_reader: PeopleReader = ""
+    people_direct: PeopleDirect = False
+    people_sender: PeopleSender = ""
+    people_writer: PeopleWriter = ""
+    people_operator: PeopleOperator = ""
+    people_admin: PeopleAdmin = ""
     packages: Packages = ""
+    tables: TableFolder = ""
     table_metrics: Annotated[
         bool,
         Meta(
@@ -255,6 +261,16 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             " in either case."
         ),
     ] = False
+    history_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3_650,
+            description="Days for which jobs that have ended are kept as rows of the table"
+            " `lakebed-jobs`, once a day. 0: there is no such table; reports go after 30 days. What"
+            " a table keeps that is there already, its age-off says.",
+        ),
+    ] = 0
     log_days: Annotated[
         Literal["1", "7", "30", "90", "365", "3653"],
         Meta(description="Days for which logs of functions and tasks are kept."),
@@ -264,8 +280,10 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         """Return the ARNs that settings hold, by the setting's name."""
         named = {"key_arn": self.key_arn, "alarm_topic_arn": self.alarm_topic_arn}
         found = {name: arn for name, arn in named.items() if arn}
-        queues = named_in(self.feed_queues)
-        return found | {f"feed_queues[{n}]": arn for n, arn in enumerate(queues)}
+        for name in ("feed_queues", "notices_queue"):
+            listed = enumerate(named_in(getattr(self, name)))
+            found |= {f"{name}[{n}]": arn for n, arn in listed}
+        return found
 
 
 def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
@@ -279,60 +297,40 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     page = "instance"
     found = changed(InstanceSettings(), changes, texts=True, page=page)
     check_network(vpc_id=found.vpc_id, subnet_ids=found.subnet_ids, zones=found.zones)
-    check_alarms(mail=found.alarm_mail, topic_arn=found.alarm_topic_arn)
+    check_alarms(found)
+    check_people(found)
     check_arns(found.arns())
     check_task_size(vcpus=found.task_vcpus, memory_mib=found.task_memory_mib)
+    check_spark_clusters(
+        clusters=found.spark_clusters,
+        shared=found.shared_cluster,
+        addresses=found.task_addresses,
+        vpc_id=found.vpc_id,
+    )
     has_own_way_out = found.task_addresses == "public" or bool(found.vpc_id)
     check_feed_access(found, has_own_way_out=has_own_way_out)
     return found
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance that is to be deployed: its name and its settings."""
+    """An instance that is to be deployed.
+
+    stacks: names of the optional ones that it has (`optional_stacks.py`).
+    tags: of its owner, for all that takes some.
+    """
 
     instance: InstanceId
     settings: InstanceSettings
+    stacks: frozenset[str] = frozenset()
+    tags: Mapping[str, str] = {}
 
     def name(self, *parts: str) -> str:
         """Return the physical name of one of its resources."""
         return physical_name(self.instance, *parts)
 
-
-def deployment_of(context: Mapping[str, object]) -> Deployment:
-    """Return what the context of a synthesis asks for. Names with one of `@:/` are not ours.
-
-    Raises:
-        InvalidError: no instance, or a wrong one; an unknown setting, or a wrong value.
-    """
-    given = {name: value for name, value in context.items() if not set("@:/") & set(name)}
-    if "instance" not in given:
-        raise InvalidError("no instance is named", hint="add `-c instance=NAME`")
-    instance = instance_id(given.pop("instance"))
-    return Deployment(instance=instance, settings=instance_settings(given))
-
-
-class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What the deployment of an instance made, by physical name.
-
-    queues: the URL of each kind of job's queue; its dead letters are where its redrive policy says.
-    quotas: what the instance may use at one time of each quota, by code; empty: it does not say.
-    packages: of users, that are in its bundles and images, if there are any.
-    release: that deployed it; "": one that does not say.
-    format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
-        is there, says of which format a reader must be.
-    """
-
-    format: int = RESOURCES_FORMAT
-    instance: InstanceId
-    bucket: str
-    prefix: str = OBJECTS_PREFIX
-    log_table: str
-    registry_table: str
-    tracker_table: str
-    queues: dict[str, str] = {}
-    quotas: dict[str, int] = {}
-    packages: tuple[DeployedPackage, ...] | UnsetType = UNSET
-    release: str = ""
+    def all_tags(self) -> dict[str, str]:
+        """Return the tags of all its resources: its owner's, and ours."""
+        return {**self.tags, INSTANCE_TAG: self.instance}
 
 
 def parameter_name(instance: InstanceId) -> str:
@@ -343,45 +341,3 @@ def parameter_name(instance: InstanceId) -> str:
 def physical_name(instance: InstanceId, *parts: str) -> str:
     """Return the name of a resource: `lakebed-INSTANCE-log`."""
     return "-".join(("lakebed", instance, *parts))
-
-
-def encode_resources(resources: InstanceResources) -> str:
-    """Return what the parameter holds."""
-    return msgspec.json.encode(resources).decode()
-
-
-def decode_resources(text: str, instance: InstanceId) -> InstanceResources:
-    """Return what an instance's parameter says.
-
-    Raises:
-        NewerFormatError: a newer Lakebed deployed the instance, and this one cannot do without what
-            it says.
-        CorruptError: it is not what a deployment writes, or another instance's.
-    """
-    parameter = parameter_name(instance)
-    try:
-        decoded = msgspec.json.decode(text)
-        format_ = decoded.get("format") if isinstance(decoded, dict) else None
-        needs = decoded.get("needs", format_) if isinstance(decoded, dict) else None
-        if type(needs) is int and needs > RESOURCES_FORMAT:
-            raise NewerFormatError(
-                "a newer Lakebed deployed the instance", instance=instance, format=needs
-            )
-        found = msgspec.convert(decoded, InstanceResources)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        hint = "deploy the instance again: its stack writes the parameter"
-        raise CorruptError(
-            "a parameter is not what a deployment writes",
-            parameter=parameter,
-            reason=error,
-            hint=hint,
-        ) from None
-    if type(format_) is not int or format_ < RESOURCES_FORMAT or found.instance != instance:
-        raise CorruptError(
-            "a parameter describes another instance or format",
-            parameter=parameter,
-            instance=found.instance,
-            format=format_,
-            hint="deploy the instance again: its stack writes the parameter",
-        )
-    return found

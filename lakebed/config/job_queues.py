@@ -95,5 +95,9 @@ GARBAGE = _ticks("garbage")
 SWEEP = _ticks("sweep")
 SNAPSHOTS = _ticks("snapshots")
 
+BATCHING = _ticks("batching")
+"""What a schedule sends about tables with submitted files, whatever their logs say."""
 TICK_QUEUES = (SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS)
 """What schedules send about tables that may have something to do."""
+ALL_QUEUES = (*JOB_QUEUES, *TICK_QUEUES, BATCHING)
+"""Of an instance that leaves nothing out."""

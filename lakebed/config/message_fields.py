@@ -44,7 +44,7 @@ def _form(field: Mapping[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in field["enum"])
     kind = field.get("type")
     if kind == "array":
-        return f"{field['minItems']} to {field['maxItems']:,} in a list" + _of(field)
+        return f"{field.get('minItems', 0)} to {field['maxItems']:,} in a list" + _of(field)
     if kind == "integer":
         return f"{field['minimum']} to {field['maximum']}" if "minimum" in field else "integer"
     if kind == "object":

@@ -36,6 +36,7 @@ FILES_MAX = 10_000
 FILE_LENGTH_MAX = 2_048
 KEYS_MAX = 10_000
 COLUMNS_MAX = 2_000
+INSTANCE_TYPES_MAX = 5
 CONF_MAX = 50
 PROBLEMS_LISTED = 5
 """Problems of one message that its error names. A message that is mended is checked again."""
@@ -157,6 +158,48 @@ class BulkImportMessage(UserMessage):
             " of executors, patience. Settings that name code, files or addresses are refused.",
         ),
     ] = {}
+    platform: Annotated[
+        Literal["serverless", "cluster", "shared"],
+        Field(
+            description="Where Spark runs: on EMR Serverless; on a cluster of EMR that is made for"
+            " this job and ends with it; on the instance's shared cluster."
+        ),
+    ] = "serverless"
+    instance_types: Annotated[
+        list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{2,30}\.[a-z0-9-]{2,30}$")]],
+        Field(
+            min_length=1,
+            max_length=INSTANCE_TYPES_MAX,
+            description="Of `cluster`: kinds of machines, tried in this order until there is"
+            " capacity, such as `m7g.2xlarge`. Left out: the instance's.",
+        ),
+    ] = []
+    units_max: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=1_000,
+            description="Of `cluster`: machines beside its first, at most. Left out: the"
+            " instance's.",
+        ),
+    ] = None
+    spot: Annotated[
+        bool,
+        Field(
+            description="Of `cluster`: on spare machines, which cost less and may be taken back;"
+            " where there are none within ten minutes, on such as cost the full price."
+        ),
+    ] = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        of_clusters = {"instance_types", "units_max", "spot"} & self.model_fields_set
+        if of_clusters and self.platform != "cluster":
+            names = ", ".join(f"`{name}`" for name in sorted(of_clusters))
+            raise ValueError(f'{names}: for `"platform": "cluster"` only')
+        if len(set(self.instance_types)) < len(self.instance_types):
+            raise ValueError("`instance_types`: name each once")
+        return self
 
 
 class RangeOfMessage(BaseModel):

@@ -6,6 +6,9 @@ Source: "Supported Regions for Amazon ECS on AWS Fargate", Amazon ECS Developer 
 from __future__ import annotations
 
 import re
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from lakebed.errors import InvalidError
 
@@ -14,6 +17,40 @@ SUBNETS_MAX = 16
 
 ZONE = r"[a-z]+[0-9]-az[0-9]"
 """The id of an availability zone. Names like us-east-1a mean another zone in each account."""
+
+_SUBNET = r"subnet-[0-9a-f]{8,17}"
+
+TaskAddresses = Annotated[
+    Literal["public", "private"],
+    Meta(
+        description="`public`: tasks have addresses that refuse connections, and cost"
+        " nothing while none runs. `private`: none; the instance's own network then has"
+        " endpoints, paid by the hour (`lakebed explain cost`)."
+    ),
+]
+VpcId = Annotated[
+    str,
+    Meta(
+        pattern=r"\A(vpc-[0-9a-f]{8,17})?\Z",
+        description="A network of yours, in which tasks run. None: one of the instance's own.",
+    ),
+]
+SubnetIds = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A({_SUBNET}(,{_SUBNET})*)?\Z",
+        description="Subnets of `vpc_id` for tasks, with commas between.",
+    ),
+]
+Zones = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A({ZONE}(,{ZONE})*)?\Z",
+        description="Availability zones of the instance's own network, by their ids"
+        " (`use1-az1`), with commas between. None: the first two of the region. Where one"
+        " of these lacks Fargate, name zones that have it.",
+    ),
+]
 
 _SOME_ZONES = {
     "apne1": ("apne1-az1", "apne1-az2", "apne1-az4"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lakebed.config.feed_fields import at_of, check_names, checked, section
+from lakebed.config.definitions.toml_fields import at_of, check_names, checked, section
 from lakebed.config.policies import DEFAULT_POLICY, PRESETS, Policy
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.feeds.definitions import definition_name

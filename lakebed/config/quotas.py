@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from lakebed.config.fargate import ON_DEMAND, ON_DEMAND_OF, SPOT, Capacity
-from lakebed.config.instance import InstanceSettings
+from lakebed.config.instance import Deployment, InstanceSettings
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +23,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     new_account: what a new account has.
     needed: how much of it an instance with these settings needs.
     settings: the names of those from which the need follows.
+    stack: the optional one that needs it; "": it is needed by others, too.
     """
 
     service: str
@@ -31,6 +32,16 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     new_account: int
     needed: Callable[[InstanceSettings], int]
     settings: tuple[str, ...]
+    stack: str = ""
+
+    def needed_by(self, deployment: Deployment) -> int:
+        """Return how much of it an instance needs with the stacks that it has."""
+        if self.stack and self.stack not in deployment.stacks:
+            return 0
+        settings = deployment.settings
+        if "ingest" not in deployment.stacks:
+            settings = msgspec.structs.replace(settings, ingest_tasks_max=0)
+        return self.needed(settings)
 
 
 def vcpus_needed(settings: InstanceSettings, *, spot: bool) -> int:
@@ -87,6 +98,7 @@ SPARK_VCPUS = Quota(
     new_account=16,
     needed=lambda settings: settings.bulk_import_vcpus_max,
     settings=("bulk_import_vcpus_max",),
+    stack="bulk-import",
 )
 NETWORKS = Quota(
     service="vpc",
@@ -95,6 +107,7 @@ NETWORKS = Quota(
     new_account=5,
     needed=lambda settings: 0 if settings.vpc_id else 1,
     settings=("vpc_id",),
+    stack="networking",
 )
 
 QUOTAS = (FUNCTION_RUNS, FARGATE_VCPUS, FARGATE_SPOT_VCPUS, SPARK_VCPUS, NETWORKS)

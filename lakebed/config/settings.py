@@ -74,6 +74,16 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         int,
         Meta(ge=0, description="Leaves that get fewer rows of an ingest job share one file."),
     ] = 5_000
+    leaves_min: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=65_536,
+            description="A bulk import splits the leaves that it fills until the table has so many,"
+            " where its rows suffice for files of their own. More: more tasks at a time, smaller"
+            " files.",
+        ),
+    ] = 1
     garbage_seconds_min: Annotated[
         int,
         Meta(ge=0, description="Time an unreferenced file is kept, so that readers can finish."),
@@ -101,6 +111,22 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             " cap.",
         ),
     ] = 0
+    budget_dollars: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000_000,
+            description="Dollars that the work on the table may cost in a calendar month, by the"
+            " prices that come with Lakebed; above it an alarm goes off. 0: any number.",
+        ),
+    ] = 0
+    budget_stops: Annotated[
+        bool,
+        Meta(
+            description="Whether queries, exports and imports are refused once `budget_dollars` are"
+            " spent, until the month is over."
+        ),
+    ] = False
     follower_seconds_max: Annotated[
         int,
         Meta(
@@ -112,6 +138,51 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     redispatch_seconds: Annotated[
         int, Meta(ge=0, description="Time after which a job that no worker started is sent again.")
     ] = 900
+    batch_seconds_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=7 * 86_400,
+            description="Time after which a submitted file becomes part of a job, alone if no more"
+            " came. More: fewer, larger jobs.",
+        ),
+    ] = 300
+    batch_files_min: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000,
+            description="Submitted files become a job sooner when there are so many, and"
+            " `batch_bytes_min` of them.",
+        ),
+    ] = 1
+    batch_files_max: Annotated[
+        int, Meta(ge=1, le=1_000, description="Submitted files that one job takes in.")
+    ] = 500
+    batch_bytes_min: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Submitted files become a job sooner when they have so many bytes, and are"
+            " `batch_files_min`.",
+        ),
+    ] = 1 << 30
+    batch_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Bytes of submitted files that one job takes in. A larger file has a job of"
+            " its own.",
+        ),
+    ] = 5 << 30
+    batch_target: Annotated[
+        Literal["ingest", "bulk-import", "auto"],
+        Meta(
+            description="What takes submitted files in. `auto`: a bulk import for more than 20 GiB,"
+            " or more than 5 million rows a leaf as far as their size tells; else an ingest. A lake"
+            " in a directory ingests."
+        ),
+    ] = "auto"
 
 
 def table_settings(
@@ -144,6 +215,23 @@ def check_compaction(changes: Mapping[str, object], settings: TableSettings) -> 
             hint=f"set size_ratio={less} or less, a larger job_files_max,"
             " or compaction_strategy=basic",
         )
+
+
+def check_batching(changes: Mapping[str, object], settings: TableSettings) -> None:
+    """Refuse changes after which no batch would ever have enough. settings: with the changes.
+
+    Raises:
+        InvalidError: a minimum is above its maximum.
+    """
+    for what in ("files", "bytes"):
+        least, most = f"batch_{what}_min", f"batch_{what}_max"
+        values = getattr(settings, least), getattr(settings, most)
+        if {least, most} & set(changes) and values[0] > values[1]:
+            raise InvalidError(
+                "a batch would need more than it may have",
+                **{least: values[0], most: values[1]},
+                hint=f"set {least}={values[1]} or less, or a larger {most}",
+            )
 
 
 def changed(
@@ -191,6 +279,24 @@ def _with_one(settings: Settings, name: str, value: object, *, texts: bool, page
             value=ascii(value)[:80],
             hint=f"give {_wanted(type(settings), name)}; `lakebed explain {page}` says more",
         ) from None
+
+
+def named_in(setting: str) -> list[str]:
+    """Return what a setting of an instance names, with commas between. In `lakebed.toml` it is a
+    list of a table: `[people]` with `reader = ["arn:..."]` is the setting `people_reader`."""
+    return [name for name in setting.split(",") if name]
+
+
+def check_listed(name: str, value: str, *, items_max: int) -> None:
+    """Check that a setting names few things, each once.
+
+    Raises:
+        InvalidError: it names too many, or one of them twice.
+    """
+    items = named_in(value)
+    if len(items) > items_max or len(set(items)) < len(items):
+        hint = f"name at most {items_max}, each once"
+        raise InvalidError("not a list that can be deployed", **{name: value[:200]}, hint=hint)
 
 
 def describe(settings: type[msgspec.Struct]) -> list[tuple[str, str, str, str]]:

@@ -5,18 +5,19 @@ Tests compare the counts with the templates (tests/stacks/test_dashboard.py).
 
 from __future__ import annotations
 
-from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
+from lakebed.config.job_queues import ALL_QUEUES
 from lakebed.costs.amounts import DAYS_OF_MONTH, Amounts
 from lakebed.observe.metrics import METRICS
 
-FUNCTIONS = 19
-POLLED_QUEUES = 8
+FUNCTIONS = 21
+POLLED_QUEUES = 9
 """Whose messages call functions."""
 POLLERS, POLL_SECONDS = 5, 20
 """With which Lambda asks an idle queue."""
 MINUTE, FIVE_MINUTES, DAY = 60, 300, 86_400
 MONTH_SECONDS = DAYS_OF_MONTH * DAY
 SCHEDULES = {
+    "batching": MINUTE,
     "bulk-import": FIVE_MINUTES,
     "compaction-creation": MINUTE,
     "compaction-tasks": MINUTE,
@@ -32,7 +33,9 @@ SCHEDULES = {
 RUN_GB_SECONDS = 0.060 * 0.25
 """Of a run that finds nothing to do."""
 READ_UNITS_OF_RUN = 2
-LOG_BYTES_OF_RUN = 220
+WRITE_UNITS_OF_RUN = 1
+"""Of the ledger, to which each run adds what it used."""
+LOG_BYTES_OF_RUN = 700
 QUEUE_LOOKS = (("compaction-tasks", 1), ("ingest-tasks", 1), ("dead-letters", 2))
 """How many queues a run of a schedule asks."""
 IMAGE_GB = 1.0
@@ -55,6 +58,7 @@ def idle_parts() -> dict[str, Amounts]:
         "alarms": Amounts(alarm_month=alarms()),
         "dashboard": Amounts(dashboard_month=1),
         "runs of schedules": Amounts(lambda_request=total, lambda_gb_second=total * RUN_GB_SECONDS),
+        "what they add to the ledger": Amounts(dynamodb_write_unit=total * WRITE_UNITS_OF_RUN),
         "what they read": Amounts(dynamodb_read_unit=total * READ_UNITS_OF_RUN),
         "what they ask of queues": Amounts(sqs_request=looks),
         "whether a bulk import is open": Amounts(s3_put=runs["bulk-import"]),
@@ -65,8 +69,7 @@ def idle_parts() -> dict[str, Amounts]:
 
 def alarms() -> int:
     """Return how many alarms there are: two a queue, one a function, some of metrics."""
-    queues = len(JOB_QUEUES) + len(TICK_QUEUES)
-    return 2 * queues + FUNCTIONS + sum(metric.alarm is not None for metric in METRICS)
+    return 2 * len(ALL_QUEUES) + FUNCTIONS + sum(metric.alarm is not None for metric in METRICS)
 
 
 def paused_parts() -> dict[str, Amounts]:
@@ -74,6 +77,13 @@ def paused_parts() -> dict[str, Amounts]:
     return {
         n: a for n, a in idle_parts().items() if n in {"alarms", "dashboard", "images of tasks"}
     }
+
+
+def standing_parts() -> dict[str, Amounts]:
+    """Return what of it no run of a function counts: what is paid for by the month, and requests
+    that Lambda sends for queues that are empty."""
+    uncounted = {*paused_parts(), "functions that wait for messages"}
+    return {n: a for n, a in idle_parts().items() if n in uncounted}
 
 
 def idle_table() -> Amounts:
@@ -95,5 +105,6 @@ def _ticks(count: float) -> Amounts:
         lambda_request=1,
         lambda_gb_second=TICK_GB_SECONDS,
         dynamodb_read_unit=TICK_UNITS,
+        dynamodb_write_unit=WRITE_UNITS_OF_RUN,
     )
     return one * count

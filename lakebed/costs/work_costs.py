@@ -35,6 +35,8 @@ INGEST_REPORTS, MERGE_REPORTS = 4, 4
 """Of a job: accepted or created, started, finished, committed."""
 WRITE_UNITS_OF_COMMIT = 2.0
 """Of one commit among many in an entry: its part of the entry, twice as a transaction."""
+WRITE_UNITS_OF_USAGE = 1.0
+"""What a job used is added to the ledger."""
 READ_UNITS_OF_JOB = 8.0
 """A worker looks up the table's name and follows its log."""
 
@@ -122,7 +124,9 @@ def _jobs(jobs: float, reports: int) -> Amounts:
     """Return what jobs take beside their rows: messages, reports, commits."""
     one = Amounts(
         sqs_request=QUEUE_REQUESTS_OF_JOB,
-        dynamodb_write_unit=reports * WRITE_UNITS_OF_REPORT + WRITE_UNITS_OF_COMMIT,
+        dynamodb_write_unit=reports * WRITE_UNITS_OF_REPORT
+        + WRITE_UNITS_OF_COMMIT
+        + WRITE_UNITS_OF_USAGE,
         dynamodb_read_unit=READ_UNITS_OF_JOB,
     )
     return one * jobs

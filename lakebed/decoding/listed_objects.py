@@ -251,6 +251,8 @@ class ListedObjectReader:
         except InvalidError as error:
             if "permission" in error.facts:
                 raise DeniedError(error.message, hint=error.hint, **error.facts) from None
+            if "files_max" in error.facts:  # there are too many
+                raise
             return []  # nothing is there yet
 
     def _next(self, bytes_max: int) -> Records[pa.RecordBatch] | None:

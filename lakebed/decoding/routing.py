@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from lakebed.config.decoders import ColumnOf, ColumnsOf, DecoderSettings
 from lakebed.config.definitions.routes import Route
-from lakebed.config.feed_fields import at_of
+from lakebed.config.definitions.toml_fields import at_of
 from lakebed.decoding.decoder import Decoded, Decoder
 from lakebed.decoding.engines import NO_RESOURCES, Resources, decoder_of
 from lakebed.errors import InvalidError, did_you_mean

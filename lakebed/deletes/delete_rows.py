@@ -11,6 +11,7 @@ from lakebed.deletes.requests import AskDelete, Deleted, digest_of_delete, range
 from lakebed.deletes.rewrite_leaves import RewriteLeaves
 from lakebed.model.names import CommitId, JobId
 from lakebed.observe import events
+from lakebed.observe.usage import counted_as
 from lakebed.ports.sorted_files import Selection
 from lakebed.statestore.open_table import OpenTable, start_of
 
@@ -24,6 +25,7 @@ class DeleteRows(Generic[BatchT]):
         self._ranges = ranges
         self._rewrite = rewrite
 
+    @counted_as("delete")
     def run(self, table: OpenTable, ask: AskDelete, job: JobId | None = None) -> Deleted:
         """Delete rows. job: a name of the request, which is done once.
 

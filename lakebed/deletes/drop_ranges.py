@@ -13,11 +13,11 @@ from lakebed.errors import ConflictError, LogConflictError
 from lakebed.model.files import FilePart
 from lakebed.model.names import CommitId, JobId, PartitionId, TransactionNumber
 from lakebed.model.ranges import KeyRange
+from lakebed.model.samples import shares_of
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection, SortedFiles
 from lakebed.query.conditions import everything_of, keys_only
 from lakebed.query.run_query import QueryPlan, RunQuery
-from lakebed.splitting.split_leaves import shares_of
 from lakebed.statestore.format_gate import check_entry_format
 from lakebed.statestore.log_entries.range_deletes import DELETE_FORMAT, DeleteRanges, Shares
 from lakebed.statestore.open_table import OpenTable, Start, start_of

@@ -1,1 +1,1 @@
-"""Whether an account of AWS has room for an instance."""
+"""What is wrong with a lake, where it lies and where it was deployed, and what cures it."""

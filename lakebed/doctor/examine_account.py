@@ -45,9 +45,10 @@ class ExamineAccount:
     def run(self) -> list[QuotaFinding]:
         """Return a finding for each quota that instances need something of. One that cannot be read
         is a finding, too."""
-        return [self._found(quota) for quota in QUOTAS]
+        return [self.of(quota) for quota in QUOTAS]
 
-    def _found(self, quota: Quota) -> QuotaFinding:
+    def of(self, quota: Quota) -> QuotaFinding:
+        """Return a finding about one quota."""
         needs = self._needs.get(quota.code, 0)
         try:
             has = self._has(quota, needs)

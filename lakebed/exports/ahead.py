@@ -6,6 +6,8 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from lakebed.observe.usage import carried
+
 T = TypeVar("T")
 
 
@@ -16,10 +18,10 @@ def made_ahead(items: Generator[T, None, None]) -> Generator[T, None, None]:
     end = object()
     with ThreadPoolExecutor(1, thread_name_prefix="lakebed-ahead") as thread:
         try:
-            item: T | object = thread.submit(next, items, end).result()
+            item: T | object = thread.submit(carried(next), items, end).result()
             while item is not end:
-                following = thread.submit(next, items, end)
+                following = thread.submit(carried(next), items, end)
                 yield item  # type: ignore[misc]  # what is not the end is an item
                 item = following.result()
         finally:
-            thread.submit(items.close)
+            thread.submit(carried(items.close))

@@ -28,6 +28,7 @@ from lakebed.exports.write_slice import WriteSlice
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.model.table_text import table_text
 from lakebed.observe import events
+from lakebed.observe.usage import carried, counted_as
 from lakebed.ports.clock import Clock
 from lakebed.query.parquet_objects import put_bytes
 from lakebed.query.run_query import QueryPlan, RunQuery
@@ -38,6 +39,7 @@ from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.version_pin import VersionPin
 from lakebed.tables.definition import definition_in
+from lakebed.tasks.budgets import Budgets, check_budget
 
 WAKE_SECONDS = 60.0
 """How often it is seen to the pin while slices are written."""
@@ -68,10 +70,14 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 class ExportTable:
     """Exports tables. Safe to kill anywhere; several processes may do the same export at once."""
 
-    def __init__(self, *, query: RunQuery[pa.RecordBatch], clock: Clock) -> None:
+    def __init__(
+        self, *, query: RunQuery[pa.RecordBatch], clock: Clock, budgets: Budgets | None = None
+    ) -> None:
+        self._budgets = budgets
         self._query = query
         self._clock = clock
 
+    @counted_as("export")
     def run(
         self,
         table: OpenTable,
@@ -87,13 +93,15 @@ class ExportTable:
         into the target, and begin anew. workers: slices that are read at the same time.
 
         Raises:
-            InvalidError: the request can never work, or the target holds anything else; nothing was
-                written. VersionExpiredError: an export that was begun long ago cannot go on.
+            InvalidError: the request can never work, the table's budget of this month is spent, or
+                the target holds anything else; nothing was written. VersionExpiredError: an export
+                that was begun long ago cannot go on.
             FormatGateError: a version is named, and older releases may still work on the lake;
                 nothing was written, nothing removed.
             CorruptError: a file of the table, or of the target, is damaged.
             UnavailableError, UnknownOutcomeError, DeniedError: run it again; it goes on.
         """
+        check_budget(self._budgets, table, table.settings())
         asked = AskedExport(table, target, request)
         if restart:
             self._number(asked)  # what is refused removes nothing
@@ -279,7 +287,7 @@ def _in_threads(
     """Return what `write` gives of each, in their order. The first error ends all, and is raised
     when every thread has ended."""
     with ThreadPoolExecutor(threads, thread_name_prefix="lakebed-export") as pool:
-        futures = [pool.submit(write, part) for part in slices]
+        futures = [pool.submit(carried(write), part) for part in slices]
         waiting: set[Future[ExportedFile | None]] = set(futures)
         try:
             while waiting:

@@ -20,6 +20,7 @@ from lakebed.model.names import JobId, RequestDigest, TransactionNumber, digest_
 from lakebed.model.processing import Processing, checked_processing, processing_json
 from lakebed.model.schema import Schema, schema_json
 from lakebed.observe import events
+from lakebed.observe.usage import carried
 from lakebed.ports.installed_steps import InstalledSteps
 from lakebed.query.run_query import RunQuery
 from lakebed.statestore.open_table import OpenTable
@@ -248,5 +249,5 @@ def _essence(definition: Definition) -> tuple[Mapping[str, Any], Mapping[str, An
 def _check_files(source: ExportTarget, manifest: ExportManifest) -> None:
     """Compare all files with their checksums. Raises: CorruptError, for the first that differs."""
     with ThreadPoolExecutor(CHECKED_AT_ONCE, thread_name_prefix="lakebed-check") as threads:
-        for _ in threads.map(lambda file: check_file(source, file), manifest.files):
+        for _ in threads.map(carried(lambda file: check_file(source, file)), manifest.files):
             pass

@@ -13,12 +13,15 @@ from lakebed.tasks.failed_work import FailedWork, by_gravity, raise_gravest
 
 if TYPE_CHECKING:
     from lakebed.backups.copy_lake import LakeCopied
+    from lakebed.history.keep_jobs import Kept
     from lakebed.inspection.dead_letters import Letter, QueueLetters
     from lakebed.inspection.fsck import FsckReport
     from lakebed.inspection.log_repair import LogRepairAction
     from lakebed.inspection.redrive import Redriven
     from lakebed.inspection.repair import RepairPlan, StepDone
+    from lakebed.inspection.report import Report
     from lakebed.inspection.status import TableStatus
+    from lakebed.tasks.start_by_hand import TasksStarted
 
 STATES_BYTES_MAX = 8 << 30
 """Of states that a committer keeps on the local disk: tables of fifty million files."""
@@ -86,6 +89,58 @@ class OperatedLake(OpenLake):
     def tasks(self, *, limit: int = 20) -> list[TaskReport]:
         """Return how far workers have come, the newest first. Hints."""
         return self._app.tracker.tasks(reports_max=limit)
+
+    def keep_jobs(self, *, days: int = 400) -> Kept:
+        """Keep the jobs that ended on each day as rows of the table `lakebed-jobs`, which is made
+        if there is none: those of the last week now, later days by `run`, each day once.
+
+        days: for which a new table keeps them; of one that is there its age-off says it.
+
+        Raises:
+            InvalidError: not a number of days. What `Table.ingest` raises.
+        """
+        from lakebed.bootstrap.history import begin_history, keep_jobs
+
+        return keep_jobs(self._app, begin_history(self._app.catalog, days))
+
+    def start_tasks(self, kind: str, *, count: int = 1) -> TasksStarted:
+        """Start tasks now, without waiting for the schedule: of an instance on ECS; of a directory
+        as processes of this machine, whose end is waited for.
+
+        kind: `compaction`, or, of an instance, `ingest`.
+
+        Raises:
+            InvalidError: there are no tasks of this kind, or more would run than the instance's
+                settings allow; none was started.
+            DeniedError: the credentials do not permit it. UnavailableError: the platform refuses
+                for now; some may have been started.
+        """
+        from lakebed.bootstrap.task_starts import start_tasks
+
+        return start_tasks(self._app, kind, count)
+
+    def report(
+        self,
+        name: str,
+        table: str | None = None,
+        *,
+        since_seconds: float | None = None,
+        limit: int = 100_000,
+    ) -> Report:
+        """Return a report of one table, or of all: `partitions`, `files`, `jobs`, `tasks`,
+        `dead-letters` or `status`. Its `table()` gives the rows as a table of Arrow.
+
+        since_seconds: how long ago jobs and tasks were last heard of; None: at any time.
+        limit: at most so many rows; of jobs the newest.
+
+        Raises:
+            InvalidError: there is no such report, or it is not one of tables.
+            TableMissingError: with the nearest known name.
+        """
+        from lakebed.bootstrap.reports import AskedReport, report_of
+
+        asked = AskedReport(table=table, since_seconds=since_seconds, rows_max=limit)
+        return report_of(self._app, name, asked)
 
     def dead_letters(self, *, queues: Sequence[str] = ()) -> list[QueueLetters]:
         """Return the queues, or some of them, with what was given up of each, by table.

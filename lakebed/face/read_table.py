@@ -57,7 +57,8 @@ class ReadTable(WrittenTable):
 
         Raises:
             InvalidError: an unknown field, a wrong type, reversed ends, text that is no predicate,
-                no such iterator; a version that lies ahead, an unknown tag.
+                no such iterator; a version that lies ahead, an unknown tag; the table's budget of
+                this month has no more for it.
             QueryTooLargeError: also while reading: it reads more than `scan_bytes_max`.
             IteratorError: while reading: it failed.
             VersionExpiredError: an older version is not kept any more: the hint names the oldest
@@ -69,6 +70,7 @@ class ReadTable(WrittenTable):
             scan_bytes_max=scan_bytes_max,
             as_of=as_of,
         )
+        self._app.query.check_budget(self._opened, plan)
         whole = arrow_schema(plan.schema)
         names = None if plan.condition is None else plan.condition.columns
         given = whole if names is None else pa.schema([whole.field(name) for name in names])

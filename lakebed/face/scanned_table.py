@@ -40,6 +40,7 @@ class ScannedTable(ReadTable):
         """
         ask = partial(condition_of, keys=keys, ranges=ranges, columns=columns, where=where)
         plan = self._app.query.plan(self._opened, ask, scan_bytes_max=scan_bytes_max, as_of=as_of)
+        self._app.query.check_budget(self._opened, plan)
         whole = arrow_schema(plan.schema)
         names = None if plan.condition is None else plan.condition.columns
         given = whole if names is None else pa.schema([whole.field(name) for name in names])

@@ -3,13 +3,13 @@ nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from lakebed.config.definitions.connections import DefinedConnection
-from lakebed.config.feed_fields import at_of
+from lakebed.config.definitions.toml_fields import at_of
 from lakebed.config.feeds import Feed, FeedFile, file_of
 from lakebed.config.policies import Policy
 from lakebed.config.policy_definitions import policy_of
@@ -69,7 +69,8 @@ class ApplyDefinitions:
     new_id: returns an id that was never used. check_connection: raises for a connection of a feed
     that cannot be, as its table is not there, or does not fit. check_feed: raises for a feed whose
     source is not there. ask_table: of one that is new: it gets the id that its table knows, so that
-    no record is taken twice.
+    no record is taken twice. require_forgotten: is called before that with what is new: raises
+    where a table still knows what was dropped under such a name.
     """
 
     def __init__(
@@ -80,12 +81,16 @@ class ApplyDefinitions:
         check_connection: Callable[[DefinedConnection, Feed, Policy], None] = lambda *_: None,
         check_feed: Callable[[Feed], None] = lambda _: None,
         ask_table: AskTable = lambda *_: None,
+        require_forgotten: Callable[[Collection[tuple[DefinitionKind, str]]], None] = (
+            lambda _: None
+        ),
     ) -> None:
         self._registry = registry
         self._new_id = new_id
         self._check_connection = check_connection
         self._check_feed = check_feed
         self._ask_table = ask_table
+        self._require_forgotten = require_forgotten
 
     def run(self, file: FeedFile, *, dry_run: bool = False, above: int = 0) -> list[PlannedChange]:
         """Return what changes, policies first.
@@ -105,7 +110,11 @@ class ApplyDefinitions:
             self._registry.lift(above)
         for _ in range(TRIES_MAX):
             known = read_definitions(self._registry)
-            plan, ids = self._joined(self._plan(file, known, above), file, known)
+            planned = self._plan(file, known, above)
+            fresh = {(one.kind, one.name) for one in planned if one.action == "create"}
+            if fresh and not dry_run:
+                self._require_forgotten(fresh)
+            plan, ids = self._joined(planned, file, known)
             puts = self._puts(plan, file, known, ids)
             if dry_run:
                 check_changes(puts)

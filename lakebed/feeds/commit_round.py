@@ -43,7 +43,8 @@ from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
 from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
-from lakebed.observe import events
+from lakebed.observe import events, usage
+from lakebed.observe.usage import counted_as
 from lakebed.ports.clock import Clock
 from lakebed.statestore.log_entries.feed_changes import Count, Define, TakeItems
 from lakebed.statestore.log_entries.file_changes import AddFiles
@@ -113,6 +114,7 @@ class CommitRound(Generic[BatchT]):
         self._errors_fraction_max = errors_fraction_max
         self._old_items = old_items
 
+    @counted_as("feeds")
     def run(
         self,
         table: OpenTable,
@@ -148,6 +150,7 @@ class CommitRound(Generic[BatchT]):
         if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
             raise refusals[0]
         done = self._committed(round_, parts, made)
+        usage.count("rows_in", done.tally.stored)
         events.emit(
             events.FEED_PROGRESSED,
             table=table.name,

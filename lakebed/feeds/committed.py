@@ -11,6 +11,7 @@ from lakebed.feed_errors import DefinitionMovedError
 from lakebed.model.feeds.positions import Position, decode_position, encode_position, position_name
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ConnectionId, Micros, TransactionNumber
+from lakebed.statestore.log_entries.feed_changes import was_dropped
 from lakebed.statestore.log_entries.transactions import PositionChange, Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.feed_records import (
@@ -91,7 +92,7 @@ def read_committed(
     """Follow the table's log, then return how far source splits have been taken.
 
     Raises:
-        DefinitionMovedError: the table knows a newer definition.
+        DefinitionMovedError: the table knows a newer definition, or that it was dropped.
         CorruptError, NewerFormatError: a position cannot be read.
         UnavailableError: ask again.
     """
@@ -107,6 +108,8 @@ def read_committed(
         errors = {} if known is None else errors_in_rows(state, known)
         sealed = None if known is None else watermark_of(state, known).sealed
         log_time = state.head().at
+    if known is not None and known.has_ended:
+        raise was_dropped(known.id)
     version = 0 if known is None else known.version
     if version > connection.version:
         raise DefinitionMovedError(

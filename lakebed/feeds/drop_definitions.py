@@ -6,6 +6,7 @@ from lakebed.config.policies import PRESETS
 from lakebed.errors import InvalidError
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
+from lakebed.feeds.operating.end_connections import EndConnections
 from lakebed.model.feeds.definitions import DefinitionKind, Drop
 from lakebed.ports.feed_registry import FeedRegistry
 
@@ -13,30 +14,42 @@ TRIES_MAX = 10
 
 
 class DropDefinitions:
-    """Drops feeds, connections and policies by name. Tables and their rows stay."""
+    """Drops feeds, connections and policies by name. Tables and their rows stay; what the tables
+    know of feeds and connections is forgotten.
 
-    def __init__(self, registry: FeedRegistry) -> None:
+    end: lets them forget it.
+    """
+
+    def __init__(self, registry: FeedRegistry, end: EndConnections) -> None:
         self._registry = registry
+        self._end = end
 
     def run(
         self, kind: DefinitionKind, name: str, *, cascade: bool = False
     ) -> list[tuple[DefinitionKind, str]]:
-        """Drop a definition. Returns what was dropped. cascade: with a feed, its connections.
+        """Drop a definition. Returns what was dropped. A table that cannot forget it now does so
+        later.
+
+        cascade: with a feed, its connections.
 
         Raises:
             InvalidError: there is none of that name, it is used, or it runs; nothing was changed.
             DefinitionChangedError: other processes change definitions all the time.
             UnknownOutcomeError: no answer came; look, then drop it again.
+            UnavailableError: try again; nothing was changed.
         """
+        self._end.run_quietly()  # what an earlier call may have left
         failure: DefinitionChangedError | None = None
         for _ in range(TRIES_MAX):
             known = read_definitions(self._registry)
             drops = _drops(known, kind, name, cascade=cascade)
+            self._end.announce(known, [drop.key for drop in drops])
             try:
                 self._registry.change(drops, expected_number=known.number)
             except DefinitionChangedError as error:
                 failure = error
                 continue
+            self._end.run_quietly()
             return [drop.key for drop in drops]
         assert failure is not None, "each try ends or fails"
         raise failure

@@ -126,12 +126,14 @@ class Pipeline(Generic[BatchT]):
         self._since = self._newest = 0.0
         self._minute = 0
         self._flush = Flush[BatchT]()
-        self._caught_up = False
+        self._caught_up = self._before_gap = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether there was nothing left to read or to commit at the end of the last turn."""
-        return self._caught_up and not any(one.held for one in self._open.values())
+        """Whether there was nothing left to read, to commit or to tell at the end of the last
+        turn."""
+        is_caught_up = self._caught_up and not self._before_gap
+        return is_caught_up and not any(one.held for one in self._open.values())
 
     def turn(self, *, is_draining: bool = False) -> Turn:
         """Read a part of what there is, and commit if it is time.
@@ -289,7 +291,7 @@ class Pipeline(Generic[BatchT]):
     def _read(self) -> bool:
         """Read a little of each source split, as long as there is room."""
         room = min(self._limits.size - self._waiting().size, self._held.room)
-        has_read, self._caught_up = False, True
+        has_read, self._caught_up, self._before_gap = False, True, False
         for one in in_turn(self._open.values()):
             if room <= 0 or not self.flow.pace.may_read(self._clock.monotonic()):
                 self._caught_up = False
@@ -298,6 +300,7 @@ class Pipeline(Generic[BatchT]):
                 records = one.reader.read(bytes_max=max(1, min(room, READ_BYTES)))
             except PositionGoneError as error:
                 if one.held:  # they are committed first
+                    self._before_gap = True
                     continue
                 self._pass_gap(one, error)
                 return has_read

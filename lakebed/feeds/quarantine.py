@@ -36,6 +36,7 @@ from lakebed.model.names import CommitId, JobId, digest_of
 from lakebed.model.ranges import Range
 from lakebed.query.conditions import condition_of
 from lakebed.query.run_query import RunQuery
+from lakebed.statestore.log_entries.feed_changes import Define
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable, Start
@@ -104,12 +105,14 @@ class Quarantine(Generic[BatchT]):
 
         Raises:
             PositionMovedError, OwnerFencedError: another worker has taken a source split on.
+            DefinitionMovedError: the table knows a newer definition (R17).
         """
         moves = [
             one.at.moved(connection.id, one.split, _marked(one.at.position), one.owner)
             for one in splits
         ]
-        commit_until_known(table, _moving(table, start, moves))
+        by = Define(connection.id, connection.version)  # refused, if it is no longer the newest
+        commit_until_known(table, _moving(table, start, moves, changes=(by,)))
         return {move.split: move.to for move in moves}
 
     def take_over(

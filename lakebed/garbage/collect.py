@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.model.paths import file_path
-from lakebed.observe import events
+from lakebed.observe import events, usage
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.log_entries.file_changes import RemoveGarbage
 from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, RaiseHorizon
@@ -60,6 +60,7 @@ class CollectGarbage:
             if not due:
                 break
             self._objects.delete([file_path(table.id, g.file) for g in due])
+            usage.count("deleted_bytes", sum(g.size for g in due))
             change = RemoveGarbage(tuple(g.file for g in due))
             table.head.commit(table.own(start, change))
             collected, last = collected + len(due), due[-1]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lakebed.config.messages import IngestMessage, ingest_message, named_in
 from lakebed.errors import InvalidError, JobIdReusedError, LakebedError
+from lakebed.model.jobs import batch_message_in
 from lakebed.model.names import RequestDigest
 from lakebed.model.schema import Schema
 from lakebed.ports.clock import Clock
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakebed.ingest.ingest_rows import IngestRows
+    from lakebed.ingest.run_batches import RunBatches
     from lakebed.statestore.open_table import OpenTable
 
 
 class IngestFromMessages:
-    """Runs ingest jobs of messages. find_table: by name. Safe to run twice, to kill anywhere."""
+    """Runs ingest jobs of messages. find_table: by name. batches: runs those of batches; None:
+    there are none. Safe to run twice, to kill anywhere."""
 
     def __init__(
         self,
@@ -40,10 +43,12 @@ class IngestFromMessages:
         files: SourceFiles,
         tracker: JobTracker,
         clock: Clock,
+        batches: RunBatches[pa.RecordBatch] | None = None,
     ) -> None:
         self._ingest = ingest
         self._find_table = find_table
         self._files = files
+        self._batches = batches
         self._reports = JobReports("ingest", tracker=tracker, clock=clock)
 
     def run(self, message: Received) -> Ingested:
@@ -53,6 +58,9 @@ class IngestFromMessages:
             InvalidError: it can never work; nothing was taken, and the tracker has the reason.
             Errors of `IngestRows.run`: run it again.
         """
+        batch = None if self._batches is None else batch_message_in(message.body)
+        if self._batches is not None and batch is not None:
+            return self._batches.run(batch)
         job = named_in(message.body).job or message_job(message.body, message.sent_at)
         try:
             asked = ingest_message(message.body)

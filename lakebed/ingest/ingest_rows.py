@@ -12,13 +12,15 @@ from lakebed.ingest.stage_rows import StageRows, Writer, Written
 from lakebed.model.names import CommitId, JobId, RequestDigest
 from lakebed.model.processing import Stage
 from lakebed.model.schema import Schema
-from lakebed.observe import events
+from lakebed.observe import events, usage
+from lakebed.observe.usage import counted_as
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import NOT_COMMITTED, JobTracker
 from lakebed.ports.sorted_files import SortedFiles
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import CommitRequester, QueuedCommit, SendCommits
+from lakebed.tasks.budgets import Budgets
 from lakebed.tasks.user_jobs import Ingested, JobRun, UserJobs
 
 BatchT = TypeVar("BatchT")
@@ -51,6 +53,7 @@ class IngestRows(Generic[BatchT]):
 
     commits: sends them to the committer; None: they are committed directly.
     stage: as of `StageRows`.
+    budgets: None: none stops a job.
     """
 
     def __init__(
@@ -61,11 +64,14 @@ class IngestRows(Generic[BatchT]):
         tracker: JobTracker,
         commits: SendCommits | None = None,
         stage: Stage = "ingest",
+        budgets: Budgets | None = None,
     ) -> None:
+        self._budgets = budgets
         self._stage = StageRows(files=files, stage=stage)
         self._commits = commits
         self._jobs = UserJobs("ingest", tracker=tracker, clock=clock)
 
+    @counted_as("ingest")
     def run(
         self,
         table: OpenTable,
@@ -78,13 +84,18 @@ class IngestRows(Generic[BatchT]):
         written: called with how many rows are sorted and written, of how many.
 
         Raises:
-            InvalidError: the request can never work; the table is as before.
+            InvalidError: the request can never work, or the table's budget of this month is spent;
+                the table is as before.
             TableBusyError: compaction must catch up first; nothing was written.
             FencedError, ConflictError, UnavailableError: nothing became visible; run it again.
             UnknownOutcomeError: send it again with the id in the error's facts.
         """
         return self._jobs.run(
-            table, job, source.digest, lambda run: self._take(table, source, run, written)
+            table,
+            job,
+            source.digest,
+            lambda run: self._take(table, source, run, written),
+            budgets=self._budgets,
         )
 
     def _take(
@@ -97,6 +108,7 @@ class IngestRows(Generic[BatchT]):
             writer=Writer(run.start.base, run.job, run.number),
             on_written=on_written,
         )
+        usage.count("rows_in", staged.rows)
         digest = source.digest
         assert digest is not None, "known once all batches were read"
         change = AddFiles(staged.references)

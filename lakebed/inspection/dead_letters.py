@@ -17,7 +17,11 @@ from lakebed.errors import (
 )
 from lakebed.inspection.leased_dead_letters import leased_dead_letters
 from lakebed.model.jobs import (
+    BATCHING,
+    BULK_IMPORT_QUEUE,
     COMPACTION_QUEUE,
+    INGEST_QUEUE,
+    QUERY_QUEUE,
     TICK_KINDS,
     decode_message,
     decode_table_message,
@@ -29,6 +33,7 @@ from lakebed.ports.job_tracker import NO_TABLE, JobTracker
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, decode_commits
 
+OPTIONAL_QUEUES = (INGEST_QUEUE, QUERY_QUEUE, BULK_IMPORT_QUEUE, "batching")
 LETTERS_COUNTED_MAX = 1_000
 """Of one queue, that are asked of which tables they are."""
 
@@ -141,6 +146,8 @@ class DeadLetters:
         every = {COMPACTION_QUEUE, COMMIT_QUEUE, *self._queues.names()}
         for kind in kinds:
             if kind not in every:
+                if kind in OPTIONAL_QUEUES:
+                    self._queues.open(kind)  # an instance says that it was deployed without it
                 hint = did_you_mean(kind, every, what="queue")
                 raise InvalidError("there is no such queue", queue=kind, hint=hint)
         return sorted(set(kinds) or every)
@@ -212,7 +219,7 @@ def said_by(kind: str, letter: Received, names: dict[TableId, TableName]) -> Sai
     if kind == COMPACTION_QUEUE:
         message = decode_message(letter.body)
         return _of_table(message.table, names, message.job)
-    if kind in TICK_KINDS:
+    if kind in {BATCHING, *TICK_KINDS}:
         return _of_table(decode_table_message(letter.body).table, names)
     return _of_users(letter, names)
 

@@ -10,6 +10,7 @@ from itertools import islice
 import msgspec
 
 from lakebed.errors import CorruptError, LogTruncatedError
+from lakebed.model.feeds.endings import ENDED_VERSION
 from lakebed.model.feeds.positions import decode_position
 from lakebed.model.files import FileReference
 from lakebed.model.names import Micros, TransactionNumber
@@ -205,6 +206,8 @@ def _feed_change_text(change: FeedChange) -> str:
             waits = _counted(len(change.source_splits), "source split")
             begins = f", begins with {waits}" if change.source_splits else ""
             says = f"version {change.version} of its definition"
+            if change.version >= ENDED_VERSION:
+                says = "it was dropped, and makes no rows any more"
             return f"connection {change.connection}: {says}{begins}"
         case Count():
             errors = f", the last {change.errors_in_row:,} are errors"

@@ -16,23 +16,34 @@ from lakebed.errors import InvalidError, LakebedError
 from lakebed.inspection.dead_letters import DeadLetters, Said, said_by
 from lakebed.inspection.leased_dead_letters import leased_dead_letters
 from lakebed.model.jobs import (
+    BATCHING,
     BULK_IMPORT_QUEUE,
     COMPACTION_QUEUE,
     INGEST_QUEUE,
     QUERY_QUEUE,
     TICK_KINDS,
+    batch_message_in,
 )
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues, Message, Received
 from lakebed.statestore.head import TableHead
 
-HARMLESS = {COMPACTION_QUEUE, QUERY_QUEUE, *TICK_KINDS}
+
+def _ingest_job(body: bytes) -> object:
+    return batch_message_in(body) or ingest_message(body)
+
+
+def _bulk_import_job(body: bytes) -> object:
+    return batch_message_in(body) or bulk_import_message(body)
+
+
+HARMLESS = {BATCHING, COMPACTION_QUEUE, QUERY_QUEUE, *TICK_KINDS}
 """What may be asked for twice at any age: a job that lost its claim is refused, others change
 nothing, or what is to be changed anyway."""
 MESSAGES_OF_USERS: Mapping[str, Callable[[bytes], object]] = {
-    BULK_IMPORT_QUEUE: bulk_import_message,
-    INGEST_QUEUE: ingest_message,
+    BULK_IMPORT_QUEUE: _bulk_import_job,
+    INGEST_QUEUE: _ingest_job,
     QUERY_QUEUE: query_message,
 }
 """What reads them, and refuses what can never be done."""

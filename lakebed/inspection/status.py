@@ -20,10 +20,10 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.feed_records import (
     Connection,
-    connections,
     errors_in_rows,
     gaps_of,
     ledger_of,
+    living_connections,
     positions_of,
 )
 from lakebed.statestore.table_state.figures import (
@@ -194,7 +194,7 @@ def table_status(
 
 def connection_statuses(state: TableState) -> tuple[ConnectionStatus, ...]:
     """Return what a state says of the feeds that fill its table, by their ids."""
-    return tuple(_connection(state, connection) for connection in connections(state))
+    return tuple(_connection(state, connection) for connection in living_connections(state))
 
 
 def _connection(state: TableState, connection: Connection) -> ConnectionStatus:

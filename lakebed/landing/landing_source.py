@@ -1,36 +1,54 @@
 """A landing table as a source: what one feed landed is read again, in order, by any number of
-connections. None of them can hold up what lands.
+connections. None of them can hold up what lands, nor what the table's retention takes (protocol
+R22). One that is behind is told what it has missed, and never passes over it (R15).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
 
-from lakebed.decoding.raw_records import RAW_RECORDS
+from lakebed.feed_errors import PositionGoneError
+from lakebed.landing.kept_records import KeptRecords
+from lakebed.landing.landed_ranges import LandedRanges
+from lakebed.landing.verify_landing import TakenRange
+from lakebed.model.feeds.positions import decode_position, position_name
 from lakebed.model.names import ConnectionId
 from lakebed.model.ranges import Range
-from lakebed.ports.record_source import Records, SourceSplit
+from lakebed.ports.record_source import SourceSplit
+from lakebed.ports.transaction_log import TransactionLog
 from lakebed.query.conditions import condition_of
 from lakebed.query.run_query import RunQuery
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.feed_records import positions_of
+from lakebed.statestore.table_state.feed_records import (
+    connection_of,
+    positions_of,
+    tally_of_split,
+)
 
 
 class LandingSource:
     """The records of a landing table, by the source splits and positions of what landed them.
 
     landed_by: the connection that fills the table.
+    log: of the table.
     """
 
+    reader: type[KeptRecords] = KeptRecords
+
     def __init__(
-        self, table: OpenTable, landed_by: ConnectionId, query: RunQuery[pa.RecordBatch]
+        self,
+        table: OpenTable,
+        landed_by: ConnectionId,
+        query: RunQuery[pa.RecordBatch],
+        log: TransactionLog,
     ) -> None:
         self._table = table
         self._landed_by = landed_by
         self._query = query
+        self._ranges = LandedRanges(log, landed_by)
 
     def splits(self) -> list[SourceSplit]:
         """Return the source splits of which something was landed."""
@@ -38,16 +56,71 @@ class LandingSource:
 
     def start(self, split: SourceSplit) -> int:
         """Begin with the first record that is there."""
-        return 0
+        end = self._landed().get(split.name, 0)
+        batches = self._rows(split.name, 0, end)
+        return next((int(self.reader.positions(rows)[0]) for rows in batches if len(rows)), end)
 
     def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> KeptRecords:
-        """Return a reader of a source split."""
-        return KeptRecords(
-            partial(self._rows, split.name), begin, lambda: self._landed().get(split.name, 0)
+        """Return a reader of a source split. resume: says of which landing its position is."""
+        landed = _LandedSplit(self, split.name, resume)
+        return self.reader(
+            partial(self._rows, split.name),
+            begin,
+            landed.end,
+            resume=lambda: landed.resume,
+            is_lost=partial(self._is_lost, split.name),
         )
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def has_before(self, split: str, position: int) -> bool:
+        """Whether the table has records of a source split before a position."""
+        return any(len(rows) for rows in self._rows(split, 0, position))
+
+    def end_of(self, split: str) -> tuple[int, bytes]:
+        """Return how far a source split was landed, and a name for the landing: another table has
+        another one, and a table that was cleared since."""
+        self._table.head.follow()
+        with self._table.head.reading() as state:
+            value, _ = state.position(position_name(self._landed_by, split)) or (None, 0)
+            generation = state.head().generation
+        end = 0 if value is None else decode_position(value).next
+        return end if isinstance(end, int) else 0, f"{self._table.id}/{generation}".encode()
+
+    @property
+    def name(self) -> str:
+        """That of the table."""
+        return self._table.name
+
+    def _is_lost(self, split: str, begin: int, end: int) -> bool:
+        """Whether records were landed at some of these positions, where the table has none now.
+
+        A landing has no record where it knew the message already, or where its own source had none.
+        What its log does not say any longer is taken for lost: it is told once too often, and never
+        passed over.
+        """
+        if self._landed_all(split):
+            return True
+        at = begin
+        ranges = self._ranges.touching(split, begin, end)
+        for one in ranges:
+            if one.begin > at:
+                return True
+            at = max(at, one.end)
+        return at < end or any(one.stored > self._count(split, one) for one in ranges if one.stored)
+
+    def _landed_all(self, split: str) -> bool:
+        """Whether each position of a source split was that of a record which was landed."""
+        with self._table.head.reading() as state:
+            known = connection_of(state, self._landed_by)
+            stored = 0 if known is None else tally_of_split(state, known, split).stored
+        return stored == self.end_of(split)[0]
+
+    def _count(self, split: str, taken: TakenRange) -> int:
+        """Return how many records the table has of those that an entry took."""
+        rows = self._rows(split, taken.begin, taken.end)
+        return sum(map(len, rows))
 
     def _rows(self, split: str, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         ranges = {
@@ -67,78 +140,40 @@ class LandingSource:
             }
 
 
-class KeptRecords:
-    """Reads records of a source split that a table keeps, version after version of the table.
+class _LandedSplit:
+    """How far a source split was landed, for one reader of it.
 
-    rows: gives those from one position to another, in order.
-    begin: position of the first one that is wanted.
-    end: says behind which position the table has none yet.
-    resume: what comes with all of them.
+    resume: says of which landing its position is; b"": of an older release, which did not say it.
     """
 
-    def __init__(
-        self,
-        rows: Callable[[int, int], Iterator[pa.RecordBatch]],
-        begin: int,
-        end: Callable[[], int],
-        *,
-        resume: bytes = b"",
-    ) -> None:
-        self._rows = rows
-        self._next = self._end = begin
-        self._newest_end = end
-        self._resume = resume
-        self._batches: Iterator[pa.RecordBatch] = iter(())
-        self._rest: pa.RecordBatch | None = None
+    def __init__(self, source: LandingSource, split: str, resume: bytes) -> None:
+        self._source = source
+        self._split = split
+        self.resume = resume
 
-    def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[pa.RecordBatch] | None:
-        """Return the next records. It does not wait: looking again is as cheap.
+    def end(self, wanted: int) -> int:
+        """Return how far it was landed. wanted: the next position that is to be read.
 
         Raises:
-            VersionExpiredError: read again from the position behind the last records.
-            CorruptError, UnavailableError: as queries do.
+            PositionGoneError: the landing begins again: it has other records at these positions.
         """
-        rows = self._rest if self._rest is not None else next(self._batches, None)
-        if rows is None:
-            self._next = max(self._next, self._end)  # what is left out was left out by the table
-            self._end = max(self._next, self._newest_end())
-            if self._end == self._next:
-                return None
-            found = self._rows(self._next, self._end)
-            self._batches = (rows for rows in found if rows.num_rows)
-            rows = next(self._batches, None)
-            if rows is None:
-                return None
-        count = _fitting(rows, bytes_max)
-        self._rest = rows[count:] if count < rows.num_rows else None
-        return self._records(rows[:count])
+        end, resume = self._source.end_of(self._split)
+        if end < wanted or (resume != self.resume and self._begins_again(wanted, resume)):
+            raise PositionGoneError(
+                "the landing table has fewer records than were taken: it was made anew, or cleared"
+                " from the start",
+                first=wanted,
+                end=0,
+                table=self._source.name,
+                source_split=self._split,
+            )
+        self.resume = resume
+        return end
 
-    def behind(self) -> int:
-        """Return how many positions the table has beyond the last record that was read."""
-        return max(0, self._end - self._next)
-
-    def acknowledge(self, end: int) -> None:
-        """Do nothing: the table keeps its records."""
-
-    def close(self) -> None:
-        """Let go of the version that is read."""
-        self._batches, self._rest = iter(()), None
-
-    def _records(self, rows: pa.RecordBatch) -> Records[pa.RecordBatch]:
-        columns = [rows[field.name].cast(field.type) for field in RAW_RECORDS]
-        batch = pa.RecordBatch.from_arrays(columns, schema=RAW_RECORDS)
-        begin, self._next = self._next, int(batch["position"][-1].as_py()) + 1  # bounded: one
-        return Records(
-            begin=begin,
-            end=self._next,
-            count=batch.num_rows,
-            size=batch.nbytes,
-            batch=batch,
-            resume=self._resume,
-        )
-
-
-def _fitting(rows: pa.RecordBatch, bytes_max: int) -> int:
-    """Return how many of some rows have about so many bytes; at least one."""
-    share = bytes_max / max(1, rows.nbytes)
-    return rows.num_rows if share >= 1 else max(1, int(rows.num_rows * share))
+    def _begins_again(self, wanted: int, resume: bytes) -> bool:
+        """Whether a landing with another name than before counts from the beginning again. One that
+        was cleared, and goes on, has nothing of what was taken."""
+        if not self.resume or not wanted:
+            return False
+        table, _, _ = self.resume.partition(b"/")
+        return table != resume.partition(b"/")[0] or self._source.has_before(self._split, wanted)

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.errors import CorruptError
-from lakebed.landing.landing_source import KeptRecords
+from lakebed.landing.kept_records import KeptRecords
 from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.replays import ReplayName, end_of, replay_of, resume_of
 from lakebed.model.names import ConnectionId
@@ -165,7 +165,8 @@ class QuarantineSource:
         """Return a reader of a replay. resume: fixes its end."""
         planned = self._planned[split.name]
         end = end_of(Position(1, begin, resume=resume)) if resume else planned.end
-        return KeptRecords(partial(self._rows, planned), begin, lambda: end, resume=resume_of(end))
+        fixed = resume_of(end)
+        return KeptRecords(partial(self._rows, planned), begin, lambda _: end, resume=lambda: fixed)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -81,6 +81,15 @@ def taken_ranges(
     return found, oldest
 
 
+def ranges_taken_by(
+    body: bytes, number: TransactionNumber, connection: ConnectionId
+) -> Iterator[TakenRange]:
+    """Yield what an entry took. Raises: CorruptError, NewerFormatError: it cannot be read."""
+    entry = decode_entry(body, number)
+    for one in entry.transactions:
+        yield from _taken(one, connection, number, entry.at)
+
+
 def verified(
     query: RunQuery[pa.RecordBatch],
     table: OpenTable,

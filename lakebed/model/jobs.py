@@ -11,7 +11,7 @@ import msgspec
 
 from lakebed.errors import InvalidError
 from lakebed.model.json_fields import check_fields_once
-from lakebed.model.names import JobId, TableId, table_id
+from lakebed.model.names import JobId, TableId, TableName, table_id
 from lakebed.model.needs import refuse_newer
 
 COMPACTION_QUEUE = "compaction"
@@ -24,6 +24,10 @@ COMPACTION_CREATION = "compaction-creation"
 GARBAGE = "garbage"
 SWEEP = "sweep"
 SNAPSHOTS = "snapshots"
+BATCHING = "batching"
+"""Kind of scheduled work, with a queue of that name: on tables with submitted files."""
+BATCHES_QUEUE = "batches"
+"""Jobs of batches, in a directory. In an instance they are among the other ingest jobs."""
 TICK_KINDS = (SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS)
 """Kinds of scheduled work on tables, each with a queue of that name."""
 
@@ -53,6 +57,48 @@ def decode_message(body: bytes) -> CompactionMessage:
         return msgspec.json.decode(body, type=CompactionMessage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidError("not a compaction message", reason=error) from None
+
+
+class BatchMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """Take in this batch of submitted files, where a user's message would name files.
+
+    id: of the job.
+    table: as it was called, for people.
+    table_id: whose batch it is.
+    """
+
+    id: JobId
+    table: TableName
+    table_id: TableId
+    batch: int
+
+
+def batch_job(table: TableId, batch: int) -> JobId:
+    """Return the id of the job that takes in a batch."""
+    return JobId(f"{table}-batch-{batch}")
+
+
+def encode_batch_message(message: BatchMessage) -> bytes:
+    """Return the message as JSON."""
+    return msgspec.json.encode(message)
+
+
+def batch_message_in(body: bytes) -> BatchMessage | None:
+    """Return the message; None: it is another one, perhaps a user's.
+
+    Raises:
+        NewerFormatError: it needs a newer release.
+    """
+    if b'"batch"' not in body:
+        return None
+    try:
+        check_fields_once(body)
+        message = msgspec.json.decode(body, type=BatchMessage)
+        table_id(message.table_id)
+    except (InvalidError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    refuse_newer(body, "a message about a batch")
+    return message
 
 
 class TableMessage(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, islice
+from math import inf
 
 import msgspec
 
@@ -60,12 +61,42 @@ def split_points(
     part has a sampled key. Fewer points where rows share too few keys, none where they share one.
     """
     weighted = sorted((key, s.stride) for s in samples for key in s.keys)
+    return even_cuts(weighted, parts, fields)
+
+
+def shares_of(sample: Sample, points: Sequence[bytes]) -> tuple[int, ...]:
+    """Return how many sampled keys fall in each leaf that the points make; empty: no key is
+    known."""
+    counts = [0] * (len(points) + 1)
+    for key in sample.keys:
+        counts[bisect_right(points, key)] += 1
+    return tuple(counts) if any(counts) else ()
+
+
+def even_cuts(
+    weighted: Sequence[tuple[bytes, int]],
+    parts: int,
+    fields: Sequence[Field],
+    *,
+    shorter_within: float = inf,
+) -> tuple[bytes, ...]:
+    """Return points as `split_points` does.
+
+    weighted: sorted keys, each with the rows that it stands for.
+    shorter_within: how far from an even cut one of fewer fields is preferred, in parts.
+    """
     keys = [key for key, _ in weighted]
     below = list(accumulate((weight for _, weight in weighted), initial=0))
     indices = [index for index in range(1, len(keys)) if keys[index - 1] != keys[index]]
     if not indices or parts < 2:
         return ()
     total, ranks = below[-1], [below[index] for index in indices]
+    shorter_rows = shorter_within * total / parts
+
+    def order(cut: tuple[int, float, int]) -> tuple[float, ...]:
+        shared, distance, index = cut
+        is_near = distance <= shorter_rows
+        return (0, shared, distance, index) if is_near else (1, distance, index)
 
     def better(wanted: float, first: int, end: int) -> tuple[int, int] | None:
         """Return index and leading fields of the best end of a value near a rank, if any is."""
@@ -74,7 +105,7 @@ def split_points(
             (_fields_shared(keys[index - 1], keys[index], fields), distance, index)
             for index, distance in near
         )
-        shared, _, index = min(found, default=(0, 0.0, 0))
+        shared, _, index = min(found, key=order, default=(0, 0.0, 0))
         return (index, shared + 1) if index else None
 
     cuts = []

@@ -171,19 +171,21 @@ def _too_deep(**facts: object) -> InvalidError:
     return InvalidError("a type is nested too deep", hint=hint, **facts)
 
 
-def type_json(type_: Type) -> object:
-    """Return the text form of a type, as `type_of` reads it."""
+def type_json(type_: Type, *, numbered: bool = True) -> object:
+    """Return the text form of a type, as `type_of` reads it. numbered: with the numbers of struct
+    members, which differ from table to table."""
+
+    def member(one: StructMember) -> dict[str, object]:
+        form: dict[str, object] = {"name": one.name, "type": type_json(one.type, numbered=numbered)}
+        return form | ({"number": one.number} if numbered else {})
+
     match type_:
         case ListOf(element):
-            return {"list": type_json(element)}
+            return {"list": type_json(element, numbered=numbered)}
         case MapOf(key, value):
-            return {"map": [key.name, type_json(value)]}
+            return {"map": [key.name, type_json(value, numbered=numbered)]}
         case StructOf(members):
-            return {
-                "struct": [
-                    {"name": m.name, "type": type_json(m.type), "number": m.number} for m in members
-                ]
-            }
+            return {"struct": [member(one) for one in members]}
         case _:
             return str(type_)
 

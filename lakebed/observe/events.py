@@ -10,6 +10,11 @@ ROWS_LEFT_OUT = "rows_left_out"
 BULK_IMPORT_COMMITTED = "bulk_import_committed"
 BULK_IMPORT_SENT = "bulk_import_sent"
 BULK_IMPORT_FAILED = "bulk_import_failed"
+FILES_SUBMITTED = "files_submitted"
+BATCH_SENT = "batch_sent"
+BATCH_ENDED = "batch_ended"
+FILES_REFUSED = "files_refused"
+BATCHES_DROPPED = "batches_dropped"
 QUERY_ANSWERED = "query_answered"
 COMPACTION_JOBS_CREATED = "compaction_jobs_created"
 COMPACTION_COMMITTED = "compaction_committed"
@@ -27,6 +32,8 @@ PROCESSING_CHANGED = "processing_changed"
 TABLE_CLEARED = "table_cleared"
 ROWS_DELETED = "rows_deleted"
 TABLE_RENAMED = "table_renamed"
+TABLE_ADOPTED = "table_adopted"
+TABLES_LEFT = "tables_left"
 TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
 TABLE_QUARANTINED = "table_quarantined"
@@ -68,8 +75,14 @@ FEED_WINDOWS_SEALED = "feed_windows_sealed"
 FEED_SPILL_DROPPED = "feed_spill_dropped"
 FEED_DROPPED = "feed_dropped"
 FEED_STORE_AWAY = "feed_store_away"
+FEED_CONNECTION_FORGOTTEN = "feed_connection_forgotten"
 PUSH_REFUSED = "push_refused"
+HISTORY_KEPT = "history_kept"
 POSITION_MOVED = "position_moved"
+BUDGET_SPENT = "budget_spent"
+BUDGET_UNKNOWN = "budget_unknown"
+USAGE_COUNTED = "usage_counted"
+USAGE_LOST = "usage_lost"
 
 MEANINGS = {
     INGEST_COMMITTED: "all rows of an ingest job became visible",
@@ -77,6 +90,12 @@ MEANINGS = {
     BULK_IMPORT_COMMITTED: "all rows of a bulk import became visible",
     BULK_IMPORT_SENT: "a bulk import that came as a message was handed to Spark's platform",
     BULK_IMPORT_FAILED: "a run of Spark ended without a commit, and its driver reported no reason",
+    FILES_SUBMITTED: "files wait to become a job; some were submitted before",
+    BATCH_SENT: "the job of a batch of submitted files was sent, perhaps again",
+    BATCH_ENDED: "the log holds the job of a batch, or it was not committed within the time for"
+    " which ids are remembered",
+    FILES_REFUSED: "files of a batch cannot be taken in; its job goes on without them",
+    BATCHES_DROPPED: "files that waited for a table that is gone are forgotten",
     QUERY_ANSWERED: "a query that came as a message was answered, or its result was written down",
     COMPACTION_JOBS_CREATED: "files were claimed for new compaction jobs, which were sent",
     COMPACTION_COMMITTED: "one file replaced a compaction job's inputs",
@@ -95,6 +114,8 @@ MEANINGS = {
     ROWS_DELETED: "rows of a table were deleted, by a range of keys or another condition",
     TABLE_DROPPED: "a table, its rows and its name are gone",
     TABLE_RENAMED: "a table has another name, and all else that it had",
+    TABLE_ADOPTED: "a table that was made otherwise is declared by a file from now on",
+    TABLES_LEFT: "a deployment is taken back: its tables stay as they are",
     TABLE_OFFLINE: "scheduled work passes over a table from now on",
     TABLE_QUARANTINED: "a table was set aside: nothing is done on it, and all of its bytes stay",
     TABLE_ONLINE: "scheduled work is done on a table from now on",
@@ -138,7 +159,14 @@ MEANINGS = {
     FEED_SPILL_DROPPED: "a feed dropped records that waited on the disk; they are read again",
     FEED_DROPPED: "a worker ended and dropped what it had read of a feed; it is read again",
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",
+    FEED_CONNECTION_FORGOTTEN: "a table has forgotten a connection that was dropped; rows stay",
     PUSH_REFUSED: "a receiver could not land what a sender pushed; the sender is to repeat it",
+    HISTORY_KEPT: "the jobs that ended on a day became rows of the table of jobs",
+    BUDGET_SPENT: "the work on a table cost as much in this month as its budget allows, or more",
+    BUDGET_UNKNOWN: "the ledger could not be read, so a table's budget stopped no work",
+    USAGE_COUNTED: "what a unit of work used, by kind and table: requests, bytes, units, seconds",
+    USAGE_LOST: "what a unit of work used could not be added to the ledger: the line of"
+    " `usage_counted` before it says what",
     POSITION_MOVED: "an operator moved or deleted a position of a feed; the log says why",
 }
 """What each event says; `docs/reference/events.md` is made from it."""

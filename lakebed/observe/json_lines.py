@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from lakebed.observe import usage
 from lakebed.observe.metric import Metric
 from lakebed.observe.metrics import METRICS, NAMESPACE
 
@@ -38,7 +39,9 @@ class JsonLines(logging.Formatter):
             line |= _embedded(event, facts, milliseconds, by_table=by_table)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=True)
+        text = json.dumps(line, default=str, ensure_ascii=True)
+        usage.count("log_bytes", len(text))
+        return text
 
 
 def write_json_lines(stream: TextIO, always: dict[str, str], *, table_metrics: str) -> JsonLines:

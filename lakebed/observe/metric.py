@@ -16,6 +16,7 @@ Section = Literal[
     "schedules",
     "tasks",
     "errors",
+    "costs",
 ]
 """Of the dashboard."""
 
@@ -24,11 +25,13 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     """Goes off when the metric's sum, or its maximum, over some minutes reaches a threshold.
 
     page: of `docs/operate`.
+    command: of `lakebed`, without that word: what an operator types first.
     """
 
     threshold: float
     minutes: int
     page: str
+    command: str = "status"
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):

@@ -321,7 +321,9 @@ METRICS = (
         section="tasks",
         meaning="tasks that could not be started, or whose program never ran",
         event=events.TASK_NOT_STARTED,
-        alarm=Alarm(threshold=3, minutes=15, page="docs/operate/tasks-not-started.md"),
+        alarm=Alarm(
+            threshold=3, minutes=15, page="docs/operate/tasks-not-started.md", command="tasks"
+        ),
     ),
     Metric(
         name="tasks_failed",
@@ -356,7 +358,7 @@ METRICS = (
         meaning="messages whose work met bytes that contradict their checksum",
         event=events.WORK_FAILED,
         where=(("kind", WORK_CORRUPT),),
-        alarm=Alarm(threshold=1, minutes=5, page="docs/operate/corruption.md"),
+        alarm=Alarm(threshold=1, minutes=5, page="docs/operate/corruption.md", command="fsck"),
     ),
     Metric(
         name="bugs_met",
@@ -365,6 +367,16 @@ METRICS = (
         meaning="messages whose work ended in an unexpected error",
         event=events.WORK_FAILED,
         where=(("kind", WORK_BUG),),
-        alarm=Alarm(threshold=1, minutes=5, page="docs/operate/bugs.md"),
+        alarm=Alarm(
+            threshold=1, minutes=5, page="docs/operate/bugs.md", command="dead-letters show"
+        ),
+    ),
+    Metric(
+        name="budgets_spent",
+        unit="Count",
+        section="costs",
+        meaning="tables whose work cost as much in this month as their budget, or more, once a day",
+        event=events.BUDGET_SPENT,
+        alarm=Alarm(threshold=1, minutes=60, page="docs/operate/budgets.md"),
     ),
 )

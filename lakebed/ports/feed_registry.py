@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from lakebed.model.feeds.definitions import (
@@ -13,6 +13,7 @@ from lakebed.model.feeds.definitions import (
     NamedDefinition,
     WantedState,
 )
+from lakebed.model.feeds.endings import Ending, Endings
 from lakebed.model.feeds.flushes import Flushes
 
 ENTRIES_MAX = 500
@@ -112,5 +113,23 @@ class FeedRegistry(Protocol):
 
         Raises:
             DefinitionChangedError: it is another.
+        """
+        ...
+
+    def endings(self) -> Endings:
+        """Return what tables are to forget of definitions that are dropped, or about to be."""
+        ...
+
+    def change_endings(
+        self, announced: Sequence[Ending], ended: Collection[str], expected_number: int
+    ) -> int:
+        """Add some of them, and remove others. Returns the number of this change.
+
+        ended: ids of definitions of which all is forgotten.
+        expected_number: of the last change.
+
+        Raises:
+            DefinitionChangedError: it is another.
+            UnavailableError: too many wait.
         """
         ...

@@ -143,6 +143,18 @@ class RowSorter(Protocol[BatchT]):
         ...
 
 
+class FilesWithSamples(Protocol):
+    """What those ask of files who choose where leaves are split."""
+
+    def sample(self, schema: Schema, part: FilePart) -> Sample:
+        """Return the sample of a file, inside the part's key range. Reads the tail only.
+
+        Raises:
+            ObjectMissingError: the file is not there. CorruptError: its tail is damaged.
+        """
+        ...
+
+
 class SortedFiles(Protocol[BatchT]):
     """Writes, reads and merges files of sorted rows."""
 

@@ -18,12 +18,14 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     online: whether scheduled work is done on it.
     quarantined: it was set aside: nothing is done on it or with it, and it is not online.
+    declared: it was made, or adopted, by `apply`, which may remove it once no file declares it.
     """
 
     id: TableId
     name: TableName
     online: bool = True
     quarantined: bool = False
+    declared: bool = False
 
     @property
     def condition(self) -> TableCondition:
@@ -48,8 +50,9 @@ class TableRegistry(Protocol):
     UnknownOutcomeError when no answer came: call it again.
     """
 
-    def claim(self, name: TableName, table: TableId) -> None:
+    def claim(self, name: TableName, table: TableId, *, declared: bool = False) -> None:
         """Give a free name to a table, which is online. Again with the same id does nothing.
+        declared: it is, in the same step.
 
         Raises:
             TableExistsError: another table has the name, or the table has another name.
@@ -67,7 +70,7 @@ class TableRegistry(Protocol):
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
         """Give a table another name, in one step: no reader sees it with both names, or with none.
 
-        Again does nothing. It stays online, offline or in quarantine.
+        Again does nothing. It stays online, offline or in quarantine, and declared.
 
         Raises:
             TableExistsError: another table has the new name; nothing was changed.
@@ -85,6 +88,14 @@ class TableRegistry(Protocol):
 
     def quarantine(self, name: TableName, table: TableId) -> None:
         """Set a table aside; it is offline, too. Safe to repeat.
+
+        Raises:
+            TableMissingError: the table does not have the name; nothing was changed.
+        """
+        ...
+
+    def declare(self, name: TableName, table: TableId) -> None:
+        """Note that a table is declared. Safe to repeat.
 
         Raises:
             TableMissingError: the table does not have the name; nothing was changed.

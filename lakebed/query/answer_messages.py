@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakebed.config.messages import QueryMessage, named_in, query_message
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.names import JobId, Micros, RequestDigest, digest_of, run_name
-from lakebed.observe import events
+from lakebed.observe import events, usage
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import message_job
 from lakebed.ports.job_tracker import NO_TABLE, JobEvent, JobTracker
@@ -90,7 +90,8 @@ class AnswerMessages:
         try:
             asked = query_message(body)
             table = self._find_table(asked.table)
-            answer = self._answer(table, asked, job, _request_of(body), kept=kept)
+            with usage.work("query", table.id):
+                answer = self._answer(table, asked, job, _request_of(body), kept=kept)
         except LakebedError as error:
             if job is not None:
                 event: JobEvent = "rejected" if isinstance(error, InvalidError) else "failed"
@@ -129,6 +130,7 @@ class AnswerMessages:
             scan_bytes_max=asked.scan_bytes_max,
             as_of=asked.as_of,
         )
+        self._query.check_budget(table, plan)
         columns = _columns(plan, asked)
         batches = self._query.read(table, plan, limit=asked.limit)
         held: list[pa.RecordBatch] = []

@@ -9,6 +9,7 @@ from lakebed.errors import CacheDamagedError
 from lakebed.model.names import TransactionNumber
 from lakebed.model.schema import Schema
 from lakebed.model.versions import AsOf
+from lakebed.observe import usage
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of
 from lakebed.query.conditions import everything_of
@@ -35,16 +36,19 @@ class OneVersion(Generic[BatchT]):
         self.query = query
         self.table = table
         self._as_of = as_of
-        try:
-            self._read()
-        except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-            self._read()
+        with usage.work("query", table.id):
+            usage.count("queries")
+            try:
+                self._read()
+            except CacheDamagedError:  # what it read of the state, which is made anew (H37)
+                self._read()
 
     def _read(self) -> None:
         with self.query.version(self.table, self._as_of) as state:
             self.number: TransactionNumber = state.head().number
             self.schema: Schema = state.schema()
-            self.scan_bytes_max = state.settings().scan_bytes_max
+            self._settings = state.settings()
+            self.scan_bytes_max = self._settings.scan_bytes_max
             at = None if self._as_of is None else state.head().at
             self._processing = self.table.processing(state, "query", at=at)
             self._leaves = leaves_of(state, AskedKeys(self.schema, (everything_of(self.schema),)))
@@ -63,6 +67,7 @@ class OneVersion(Generic[BatchT]):
 
         Raises:
             VersionExpiredError: an older version is not kept any more.
+            InvalidError: the table's budget of this month has no more for it.
         """
         asked = AskedKeys(self.schema, condition.reached)
         reached = [leaf for leaf in leaves if asked.may_be_in(leaf.key_range)]
@@ -73,8 +78,10 @@ class OneVersion(Generic[BatchT]):
             condition,
             processing=self._processing,
             scan_bytes_max=self.scan_bytes_max,
+            settings=self._settings,
         )
         plan = plan_of(self.table, asked, reached, bare)
+        self.query.check_budget(self.table, plan)
         return plan if self._as_of is None else self.query.check_kept(self.table, plan)
 
     def narrows(self, condition: Selection | None) -> bool:

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from lakebed.config.settings import TableSettings
 from lakebed.errors import (
     CacheDamagedError,
     CorruptError,
@@ -23,6 +24,7 @@ from lakebed.model.processing import IteratorUse, ProcessingPass
 from lakebed.model.samples import Sample
 from lakebed.model.schema import Schema
 from lakebed.model.versions import AsOf
+from lakebed.observe import usage
 from lakebed.ports.sorted_files import ReadFigures, Selection, SortedFiles
 from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of, parts_of
 from lakebed.query.conditions import everything_of
@@ -33,6 +35,7 @@ from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import is_kept
 from lakebed.statestore.table_state.state import TableState
+from lakebed.tasks.budgets import Budgets, check_budget
 
 BatchT = TypeVar("BatchT")
 
@@ -43,6 +46,7 @@ class QueryPlan(msgspec.Struct, frozen=True):
     leaves_reached, files_reached: before files were left out by the bounds of their keys.
     scan_bytes_max: may be read; 0: any number of bytes.
     is_past: an older version was asked for.
+    settings: of the table at that version.
     """
 
     number: TransactionNumber
@@ -54,12 +58,13 @@ class QueryPlan(msgspec.Struct, frozen=True):
     processing: ProcessingPass | None = None
     scan_bytes_max: int = 0
     is_past: bool = False
+    settings: TableSettings | None = None
 
 
 class RunQuery(Generic[BatchT]):
     """Reads a table. Right during compaction, split and collection: a version never changes.
     past: gives older versions; None: only the newest can be read. price: of a request, for who is
-    told what a query would cost; None: there is none."""
+    told what a query would cost; None: there is none. budgets: None: none stops a query."""
 
     def __init__(
         self,
@@ -67,10 +72,12 @@ class RunQuery(Generic[BatchT]):
         files: SortedFiles[BatchT],
         past: PastVersions | None = None,
         price: RequestPrice | None = None,
+        budgets: Budgets | None = None,
     ) -> None:
         self._files = files
         self._past = past
         self._price = price
+        self._budgets = budgets
 
     def run(
         self,
@@ -108,10 +115,12 @@ class RunQuery(Generic[BatchT]):
         Raises:
             VersionExpiredError: the version is not kept any more. InvalidError: there is none such.
         """
-        try:
-            return self._plan(table, ask, scan_bytes_max, as_of)
-        except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-            return self._plan(table, ask, scan_bytes_max, as_of)
+        with usage.work("query", table.id):
+            usage.count("queries")
+            try:
+                return self._plan(table, ask, scan_bytes_max, as_of)
+            except CacheDamagedError:  # what it read of the state, which is made anew (H37)
+                return self._plan(table, ask, scan_bytes_max, as_of)
 
     @contextmanager
     def version(self, table: OpenTable, as_of: AsOf | None = None) -> Iterator[TableState]:
@@ -123,6 +132,12 @@ class RunQuery(Generic[BatchT]):
             assert self._past is not None, "who asks for a past version gives it"
             with self._past.reading(table, as_of) as state:
                 yield state
+
+    def check_budget(self, table: OpenTable, plan: QueryPlan) -> None:
+        """Refuse a user's query that the table's budget has no more for. Raises: InvalidError."""
+        if self._budgets is not None and plan.settings is not None:
+            files = {part.path: part.file.size for parts in plan.leaves for part in parts}
+            check_budget(self._budgets, table, plan.settings, reads=sum(files.values()))
 
     def check_kept(self, table: OpenTable, plan: QueryPlan) -> QueryPlan:
         """Return a plan of an older version, all of whose files are kept. Raises: as `plan`."""
@@ -143,8 +158,11 @@ class RunQuery(Generic[BatchT]):
             plan = plan_query(state, table, schema, ask(schema))
             at = None if as_of is None else state.head().at
             processing = table.processing(state, "query", at=at)
-            cap = scan_cap(state.settings().scan_bytes_max, scan_bytes_max)
-            plan = msgspec.structs.replace(plan, processing=processing, scan_bytes_max=cap)
+            settings = state.settings()
+            cap = scan_cap(settings.scan_bytes_max, scan_bytes_max)
+            plan = msgspec.structs.replace(
+                plan, processing=processing, scan_bytes_max=cap, settings=settings
+            )
         return plan if as_of is None else self.check_kept(table, plan)
 
     def read(
@@ -273,7 +291,13 @@ class RunQuery(Generic[BatchT]):
     ) -> Iterator[BatchT]:
         read = self._files.read if in_order else self._files.scan
         with self._explained_errors(table, plan):
-            yield from read(plan.schema, plan.leaves, plan.condition, figures, plan.processing)
+            batches = read(plan.schema, plan.leaves, plan.condition, figures, plan.processing)
+            yield from usage.each("query", table.id, self._counted(batches))
+
+    def _counted(self, batches: Iterator[BatchT]) -> Iterator[BatchT]:
+        for batch in batches:
+            usage.count("rows_read", self._files.rows(batch))
+            yield batch
 
     @contextmanager
     def _explained_errors(self, table: OpenTable, plan: QueryPlan) -> Iterator[None]:

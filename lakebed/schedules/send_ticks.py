@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from lakebed.model.jobs import TableMessage, encode_table_message
+from collections.abc import Sequence
+
+from lakebed.model.jobs import BATCHING, TableMessage, encode_table_message
+from lakebed.model.names import TableId
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
+from lakebed.ports.file_batches import FileBatches
 from lakebed.ports.job_queue import JobQueue, Message
 from lakebed.ports.table_marks import TableMark, TableMarks
 from lakebed.ports.table_registry import TableRegistry
@@ -42,18 +46,34 @@ class SendTicks:
         online = [entry.id for entry in self._registry.list() if entry.online]
         marks, now = self._marks.list(), self._clock.now()
         due = [table for table in online if marks.get(table, TableMark()).is_due(self._work, now)]
-        for start in range(0, len(due), SENT_AT_ONCE):
-            some = due[start : start + SENT_AT_ONCE]
-            self._queue.send(
-                [
-                    Message(
-                        encode_table_message(TableMessage(id_)),
-                        message_group=id_,
-                        once=f"{id_}/{at}",
-                    )
-                    for id_ in some
-                ]
-            )
-        if due:
-            events.emit(events.TICKS_SENT, work=self._work, tables_count=len(due))
-        return len(due)
+        return send_tables(self._queue, due, work=self._work, at=at)
+
+
+class SendBatchTicks:
+    """Asks for batches of the tables with submitted files that wait, or jobs that have not ended.
+    Offline tables are among them, and tables that were dropped."""
+
+    def __init__(self, *, batches: FileBatches, queue: JobQueue) -> None:
+        self._batches = batches
+        self._queue = queue
+
+    def run(self, *, at: str) -> int:
+        """Send what is due, as `SendTicks.run`."""
+        return send_tables(self._queue, self._batches.tables(), work=BATCHING, at=at)
+
+
+def send_tables(queue: JobQueue, tables: Sequence[TableId], *, work: str, at: str) -> int:
+    """Send a message for each table. Returns how many. at: as of `SendTicks.run`."""
+    for start in range(0, len(tables), SENT_AT_ONCE):
+        some = tables[start : start + SENT_AT_ONCE]
+        queue.send(
+            [
+                Message(
+                    encode_table_message(TableMessage(id_)), message_group=id_, once=f"{id_}/{at}"
+                )
+                for id_ in some
+            ]
+        )
+    if tables:
+        events.emit(events.TICKS_SENT, work=work, tables_count=len(tables))
+    return len(tables)

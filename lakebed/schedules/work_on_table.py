@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lakebed.errors import CorruptError, InvalidError, LakebedError, NewerFormatError
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TransactionNumber
-from lakebed.observe import events
+from lakebed.observe import events, usage
 from lakebed.ports.clock import Clock
 from lakebed.ports.table_marks import (
     HANDLED_SECONDS_MAX,
@@ -73,7 +73,8 @@ class WorkOnTable:
         if entry is None or not entry.online:
             return 0
         try:
-            return self._run(entry)
+            with usage.work(self._name, table):
+                return self._run(entry)
         except (CorruptError, InvalidError, NewerFormatError) as error:
             explain(error, table=entry.name, id_=entry.id)
             self._put_off(entry)

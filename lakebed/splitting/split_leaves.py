@@ -4,14 +4,16 @@ samples give the points."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from contextlib import suppress
 
 from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError, CorruptError, LakebedError, ObjectMissingError
 from lakebed.model.files import FilePart
-from lakebed.model.samples import Sample, split_points
+from lakebed.model.names import PartitionId
+from lakebed.model.samples import Sample, shares_of, split_points
 from lakebed.model.schema import Schema
 from lakebed.observe import events
+from lakebed.ports.sorted_files import FilesWithSamples
 from lakebed.statestore.log_entries.table_changes import MarkUnsplittable, Split
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_state.file_parts import bytes_of
@@ -20,14 +22,6 @@ from lakebed.statestore.table_state.state import LeafFigures, TableState
 
 PARTS_MAX = 64
 """Leaves that one split makes at the most."""
-
-
-class FilesWithSamples(Protocol):
-    """What splitting asks of files."""
-
-    def sample(self, schema: Schema, part: FilePart) -> Sample:
-        """Return the sample of a file, inside the part's region."""
-        ...
 
 
 class SplitLeaves:
@@ -46,14 +40,7 @@ class SplitLeaves:
         with table.head.reading() as state:
             start = start_of(state)
             settings = state.settings()
-            parts = {
-                leaf: [
-                    table.part(reference, own_key_range(state, leaf.partition))
-                    for reference, _ in state.references(leaf.partition)
-                ]
-                for leaf in state.leaf_figures()
-                if is_due(state, leaf, settings)
-            }
+            parts = _parts_due(table, state, settings)
             if not parts:
                 return 0
             schema = state.schema()
@@ -81,6 +68,20 @@ class SplitLeaves:
             raise damage
         return split
 
+    def preview(self, table: OpenTable) -> dict[PartitionId, tuple[bytes, ...]]:
+        """Return where each leaf would be split now, by its number: encodings of leading key
+        fields. Changes nothing. A leaf whose files cannot be read is left out."""
+        with table.head.reading() as state:
+            settings, schema = state.settings(), state.schema()
+            parts = _parts_due(table, state, settings)
+        found: dict[PartitionId, tuple[bytes, ...]] = {}
+        for leaf, own in parts.items():
+            with suppress(ObjectMissingError, CorruptError):
+                change = self._plan(schema, leaf, own, settings)
+                if isinstance(change, Split):
+                    found[leaf.partition] = tuple(change.points)
+        return found
+
     def _plan(
         self,
         schema: Schema,
@@ -101,6 +102,20 @@ class SplitLeaves:
             return MarkUnsplittable(leaf.partition, leaf.rows)
         shares = tuple((name, shares_of(sample, points)) for name, sample in samples.items())
         return Split(leaf.partition, points, tuple(s for s in shares if s[1]))
+
+
+def _parts_due(
+    table: OpenTable, state: TableState, settings: TableSettings
+) -> dict[LeafFigures, list[FilePart]]:
+    """Return the files of each leaf that is to be split."""
+    return {
+        leaf: [
+            table.part(reference, own_key_range(state, leaf.partition))
+            for reference, _ in state.references(leaf.partition)
+        ]
+        for leaf in state.leaf_figures()
+        if is_due(state, leaf, settings)
+    }
 
 
 def is_due(state: TableState, leaf: LeafFigures, settings: TableSettings) -> bool:
@@ -127,12 +142,3 @@ def rows_of(part: FilePart, sample: Sample) -> int:
     """Return how many rows of a file lie in its part, by its sample: exact for a whole file, else
     to a stride. The state's figure is a share by the sample of a larger part, or an even one."""
     return sample.rows if sample.keys else min(part.rows, sample.stride)
-
-
-def shares_of(sample: Sample, points: Sequence[bytes]) -> tuple[int, ...]:
-    """Return how many sampled keys fall in each leaf that the points make; empty: no key is
-    known."""
-    counts = [0] * (len(points) + 1)
-    for key in sample.keys:
-        counts[sum(point <= key for point in points)] += 1
-    return tuple(counts) if any(counts) else ()

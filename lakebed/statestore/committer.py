@@ -31,7 +31,7 @@ from lakebed.errors import (
 )
 from lakebed.feed_errors import PositionMovedError, WindowSealedError
 from lakebed.model.names import MICROS_PER_SECOND, TableId, TransactionNumber, digest_of
-from lakebed.observe import events
+from lakebed.observe import events, usage
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import (
     MESSAGES_AT_ONCE_MAX,
@@ -158,7 +158,10 @@ class Committer:
             arrived = self._open(message)
             if arrived is not None:
                 tables.setdefault(arrived.table, []).append(arrived)
-        answered = [self._commit(table, arrived) for table, arrived in tables.items()]
+        answered = []
+        for table, some in tables.items():
+            with usage.work("commits", table):
+                answered.append(self._commit(table, some))
         return self._report_answers([one for one in answered if one is not None])
 
     def _open(self, message: Received) -> _Arrived | None:

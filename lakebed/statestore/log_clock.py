@@ -37,6 +37,8 @@ LEAP_MAX = 86_400 * MICROS_PER_SECOND
 confirm what it said."""
 ALONE = 600 * MICROS_PER_SECOND
 """Of a machine's uptime after which its clock is believed though no other confirms it."""
+SET_BACK = ", set back"
+"""Ends the name of a machine whose clock says less than it told the log before, which stands."""
 
 
 TimeChange = TellTime | LeapTime | SetTimeBack
@@ -110,24 +112,23 @@ class LogClock:
         if self._formats().entry < TIME_FORMAT:
             return NextTime(now)
         machine, uptime = self._clock.uptime()
+        own = {machine, machine + SET_BACK}
+        readings = [r for r in clock_readings(state) if r.machine in own or not _refuted(r, head)]
+        agreeing = [r for r in readings if r.machine in own and _goes_on(r, now, uptime)]
         next_number = TransactionNumber(head.number + 1)
-        believed, upto = head.at, next_number
-        agrees = False
-        for reading in clock_readings(state):
-            if reading.machine == machine:
-                agrees = _goes_on(reading, now, uptime)
-                reached = now if agrees and uptime - reading.uptime >= ALONE else Micros(0)
-            else:
-                reached = _confirmed(reading, now, head.at)
-            if reached > believed:
-                believed, upto = reached, reading.number
+        reached = [(head.at, next_number)]
+        reached += [(now, r.number) for r in agreeing if uptime - r.uptime >= ALONE]
+        reached += [(min(r.at, now), r.number) for r in readings if r.machine not in own]
+        believed, upto = max(reached, key=lambda time: (time[0], -time[1]))
         if now <= believed + LEAP_MAX:
             believed, upto = now, next_number
         changes: list[TimeChange] = []
         if believed > head.at + LEAP_MAX:
-            changes.append(LeapTime(upto))
-        if now > believed and not agrees:
-            changes.append(TellTime(machine, now, uptime))
+            doubtful = [r.number for r in readings if _says_more(r, believed, head)]
+            changes.append(LeapTime(min([upto, *doubtful])))
+        if now > believed and not agreeing:
+            set_back = any(r.machine == machine and _says_more(r, now, head) for r in readings)
+            changes.append(TellTime(machine + SET_BACK * set_back, now, uptime))
         return NextTime(believed, tuple(changes))
 
     def time_back(self, state: TableState) -> NextTime:
@@ -178,7 +179,12 @@ def _goes_on(reading: ClockReading, now: Micros, uptime: Micros) -> bool:
     return passed >= 0 and abs(now - (reading.at + passed)) <= LEAP_MAX
 
 
-def _confirmed(reading: ClockReading, now: Micros, log_time: Micros) -> Micros:
-    """Return the time that two machines have reached: this one, and the one of the reading. Log
-    time that went on for a day without it has refuted a reading."""
-    return Micros(0) if reading.since < log_time - LEAP_MAX else min(reading.at, now)
+def _refuted(reading: ClockReading, head: TableVersion) -> bool:
+    """Return whether log time went on for a day without what a clock said."""
+    return reading.since < head.at - LEAP_MAX
+
+
+def _says_more(reading: ClockReading, at: Micros, head: TableVersion) -> bool:
+    """Return whether a clock said a time so late, and may be right: then what was done since is
+    younger than a leap to the earlier time would make it."""
+    return reading.at > at + LEAP_MAX and not _refuted(reading, head)

@@ -68,7 +68,8 @@ class TableObjects(Protocol):
 
 
 class TableCatalog:
-    """The tables of a lake."""
+    """The tables of a lake. buries: whether a log that was made for nothing is buried at once; if
+    not, which takes no permission to delete, the sweep finds it."""
 
     def __init__(
         self,
@@ -78,7 +79,9 @@ class TableCatalog:
         open_head: HeadOpener,
         delete_objects: TableObjects,
         rng: random.Random,
+        buries: bool = True,
     ) -> None:
+        self._buries = buries
         self._registry = registry
         self._logs = logs
         self._open_head = open_head
@@ -93,8 +96,10 @@ class TableCatalog:
         split_points: Sequence[object] = (),
         settings: Mapping[str, Any] | None = None,
         processing: Processing | None = None,
+        declared: bool = False,
     ) -> OpenTable:
-        """Create an empty table. split_points: values of the first row key, ascending.
+        """Create an empty table. split_points: values of the first row key, ascending. declared:
+        a file declares it.
 
         Raises:
             InvalidError: name, split points, settings or processing are not allowed; nothing was
@@ -117,9 +122,10 @@ class TableCatalog:
             Transaction(CommitId(id_), digest, TransactionNumber(0), Generation(0), changes)
         )
         try:
-            self._registry.claim(valid, id_)
+            self._registry.claim(valid, id_, declared=declared)
         except TableExistsError:
-            self._bury(table)
+            if self._buries:
+                self._bury(table)
             raise _exists(valid) from None
         events.emit(events.TABLE_CREATED, table=valid, id=id_, leaves_count=len(points) + 1)
         return table
@@ -144,19 +150,19 @@ class TableCatalog:
                 raise LogMissingError(message, id=entry.id, hint=LOG_MISSING_HINT)
             if not state.head().dropped:
                 return table
-        raise self._missing(entry.name)
+        raise _missing(self._registry, entry.name)
 
-    def entry(self, name: str) -> TableEntry:
-        """Return what the registry knows of a name. Opens no log: it may be damaged.
+    def entry(self, name: str, *, id_: TableId | None = None) -> TableEntry:
+        """Return what the registry knows of a name. Opens no log: it may be damaged. id_: of the
+        table that is meant; None: whichever has the name.
 
         Raises:
-            InvalidError: it is no table name. TableMissingError: no table has it.
+            InvalidError: it is no table name. TableMissingError: no table has it, or another one.
         """
-        valid = table_name(name)
-        entry = self._registry.find(valid)
-        if entry is None:
-            raise self._missing(valid)
-        return entry
+        found = entry_named(self._registry, name)
+        if id_ not in (None, found.id):
+            raise _missing(self._registry, found.name)
+        return found
 
     def find_id(self, id_: TableId) -> OpenTable | None:
         """Return the table with an id; None: it was dropped. Raises: TableQuarantinedError."""
@@ -188,14 +194,16 @@ class TableCatalog:
         entry.require_use()
         return self._opened(entry)
 
-    def rename(self, old: str, new: str) -> OpenTable:
-        """Give a table another name; nothing of it is copied or moved.
+    def rename(self, old: str, new: str, *, id_: TableId | None = None) -> OpenTable:
+        """Give a table another name; nothing of it is copied or moved. id_: as `entry`.
 
         Raises:
             InvalidError: the new one is no table name. TableMissingError: no table has the old
             name. TableExistsError: another table has the new one. Nothing was changed.
         """
         wanted, table = table_name(new), self.find(old)
+        if id_ not in (None, table.id):
+            raise _missing(self._registry, table.name)
         try:
             self._registry.rename(table.name, wanted, table.id)
         except TableExistsError:
@@ -203,14 +211,14 @@ class TableCatalog:
         events.emit(events.TABLE_RENAMED, table=wanted, id=table.id, before=table.name)
         return self._opened(TableEntry(id=table.id, name=wanted))
 
-    def set_online(self, name: str, *, online: bool) -> None:
+    def set_online(self, name: str, *, online: bool, id_: TableId | None = None) -> None:
         """Take a table offline, so that no scheduled work is done on it, or put it online, out of
-        quarantine too. Its log is not opened.
+        quarantine too. Its log is not opened. id_: as `entry`.
 
         Raises:
             TableMissingError: no table has the name.
         """
-        table = self.entry(name)
+        table = self.entry(name, id_=id_)
         self._registry.set_online(table.name, table.id, online=online)
         if online:
             events.emit(events.TABLE_ONLINE, table=table.name, id=table.id)
@@ -228,8 +236,19 @@ class TableCatalog:
         self._registry.quarantine(table.name, table.id)
         events.emit(events.TABLE_QUARANTINED, table=table.name, id=table.id)
 
-    def drop(self, name: str) -> None:
+    def adopt(self, name: str, id_: TableId) -> None:
+        """Let a table that was made otherwise be declared by a file. Safe to repeat.
+
+        Raises:
+            TableMissingError: no table has the name, or another one.
+        """
+        table = self.entry(name, id_=id_)
+        self._registry.declare(table.name, table.id)
+        events.emit(events.TABLE_ADOPTED, table=table.name, id=table.id)
+
+    def drop(self, name: str, *, id_: TableId | None = None) -> None:
         """Remove a table, its rows and its name; of its log one tombstone stays. Safe to repeat.
+        id_: as `entry`.
 
         One in quarantine is dropped although its log cannot be read; then that goes, too.
 
@@ -237,7 +256,7 @@ class TableCatalog:
             TableMissingError: no table has the name.
             CorruptError: its log or state is damaged; nothing was changed.
         """
-        entry = self.entry(name)
+        entry = self.entry(name, id_=id_)
         valid = entry.name
         try:
             self._bury(self._opened(entry))
@@ -296,14 +315,24 @@ class TableCatalog:
             self._logs.open(table.id).truncate(state.head().number)
         return deleted
 
-    def _missing(self, name: TableName) -> TableMissingError:
-        hint = did_you_mean(name, (e.name for e in self._registry.list()), what="table")
-        return TableMissingError("no such table", table=name, hint=hint)
-
     def _opened(self, entry: TableEntry) -> OpenTable:
         return OpenTable(
             id_=entry.id, name=entry.name, head=self._open_head(entry.id), rng=self._rng
         )
+
+
+def entry_named(registry: TableRegistry, name: str) -> TableEntry:
+    """Return what a registry knows of a name. Raises: as `TableCatalog.entry`."""
+    valid = table_name(name)
+    entry = registry.find(valid)
+    if entry is None:
+        raise _missing(registry, valid)
+    return entry
+
+
+def _missing(registry: TableRegistry, name: TableName) -> TableMissingError:
+    hint = did_you_mean(name, (e.name for e in registry.list()), what="table")
+    return TableMissingError("no such table", table=name, hint=hint)
 
 
 def _is_old(table: OpenTable, now: Micros) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lakebed.config.settings import check_compaction, table_settings
+from lakebed.config.settings import check_batching, check_compaction, table_settings
 from lakebed.errors import GenerationError, InvalidError, LogTruncatedError
 from lakebed.model.changes.schema_changes import planned
 from lakebed.model.names import Micros, TransactionNumber
@@ -78,7 +78,9 @@ def change_settings(
     """
     if not changes:
         raise InvalidError("no setting to change", table=table.name, hint="name one: NAME=VALUE")
-    check_compaction(changes, table_settings(changes, table.settings()))
+    settings = table_settings(changes, table.settings())
+    check_compaction(changes, settings)
+    check_batching(changes, settings)
     check_strategy(changes, steps)
     number = _committed(table, ChangeSettings(dict(changes)))
     events.emit(events.SETTINGS_CHANGED, table=table.name, number=number, settings=[*changes])

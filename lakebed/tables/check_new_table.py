@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakebed.config.settings import check_compaction, table_settings
+from lakebed.config.settings import check_batching, check_compaction, table_settings
 from lakebed.model.processing import Processing
 from lakebed.model.schema import Schema
 from lakebed.ports.installed_steps import InstalledSteps
@@ -26,4 +26,5 @@ def check_new_table(
     """
     check_iterator(processing, schema, steps)
     check_compaction(settings, table_settings(settings))
+    check_batching(settings, table_settings(settings))
     check_strategy(settings, steps)

@@ -49,7 +49,7 @@ def definition_in(state: TableState) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "schema": schema_json(fresh),
-        "split_points": [_point_json(schema, point) for point in points],
+        "split_points": [point_json(schema, point) for point in points],
         "settings": {name: value for name, value in settings.items() if value != usual[name]},
         "processing": None if processing is None else processing_json(processing, schema),
     }
@@ -78,11 +78,12 @@ def definition_from_json(value: object) -> Definition:
     schema = schema_from_json(value["schema"])
     given = value.get("processing")
     processing = None if given is None else processing_from_json(given)
-    found = [_point_from(schema, point) for point in points]
+    found = [point_from_json(schema, point) for point in points]
     return Definition(schema, found, dict(settings), processing)
 
 
-def _point_json(schema: Schema, point: KeyValue | tuple[KeyValue, ...]) -> object:
+def point_json(schema: Schema, point: KeyValue | tuple[KeyValue, ...]) -> object:
+    """Return a split point as JSON values, as `point_from_json` reads it."""
     values = point if isinstance(point, tuple) else (point,)
     texts: list[object] = [
         value if str(field.type).startswith("int") else key_value_text(field, value)
@@ -91,7 +92,9 @@ def _point_json(schema: Schema, point: KeyValue | tuple[KeyValue, ...]) -> objec
     return texts[0] if len(texts) == 1 else texts
 
 
-def _point_from(schema: Schema, value: object) -> tuple[KeyValue, ...]:
+def point_from_json(schema: Schema, value: object) -> tuple[KeyValue, ...]:
+    """Return the split point that JSON values say: a value of the first row key, or a list of the
+    first ones. Raises: InvalidError: it is none."""
     several = value if isinstance(value, list) else [value]
     if not 0 < len(several) <= len(schema.row_keys):
         names = ", ".join(field.name for field in schema.row_keys)

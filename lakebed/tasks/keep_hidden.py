@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakebed.errors import LakebedError
+from lakebed.observe.usage import carried
 from lakebed.ports.job_queue import JobQueue
 
 EXTENSIONS_PER_PERIOD = 3
@@ -25,7 +26,7 @@ def keep_hidden(queue: JobQueue, receipt: str, *, hidden_seconds: float) -> Iter
             except LakebedError:
                 continue  # the next extension is near; a message that comes back does no harm
 
-    thread = threading.Thread(target=extend, name="keep-hidden", daemon=True)
+    thread = threading.Thread(target=carried(extend), name="keep-hidden", daemon=True)
     thread.start()
     try:
         yield

@@ -13,6 +13,7 @@ from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_tracker import JobEvent, JobKind, JobTracker
 from lakebed.statestore.open_table import OpenTable, Start, start_of
+from lakebed.tasks.budgets import Budgets, check_budget
 from lakebed.tasks.job_reports import JobReports
 
 
@@ -76,19 +77,27 @@ class UserJobs:
         job: JobId | None,
         digest: RequestDigest | None,
         take: Callable[[JobRun], Ingested],
+        *,
+        budgets: Budgets | None = None,
     ) -> Ingested:
         """Do a job, unless it was done before. job: None: a fresh id, never repeated. digest: None:
         not known yet; then `take` finds out when it commits.
 
         Raises:
+            InvalidError: the table's budget of this month is spent.
             JobIdReusedError: the id stands for another request. What `take` raises, with the job in
             the facts of an UnknownOutcomeError.
         """
-        begun = self.begin(table, job, digest)
+        begun = self.begin(table, job, digest, budgets=budgets)
         return begun if isinstance(begun, Ingested) else self.end(table, begun, take)
 
     def begin(
-        self, table: OpenTable, job: JobId | None, digest: RequestDigest | None
+        self,
+        table: OpenTable,
+        job: JobId | None,
+        digest: RequestDigest | None,
+        *,
+        budgets: Budgets | None = None,
     ) -> JobRun | Ingested:
         """Begin a run, which `end` ends, perhaps in another process of this machine; or return what
         became of the job when it was done before. Raises: JobIdReusedError."""
@@ -100,9 +109,15 @@ class UserJobs:
                 if digest is None
                 else state.landed((CommitId(id_),)).number_of(CommitId(id_), digest)
             )
+            settings = state.settings()
         if known is not None:
             return Ingested(job=id_, number=known, repeated=True)
         run = JobRun(id_, start, table.fresh_run(), self._clock.monotonic())
+        try:
+            check_budget(budgets, table, settings)
+        except LakebedError as error:
+            self._report_error(table, run, error)
+            raise
         self._reports.report(table.id, id_, "started", run=run.name)
         return run
 

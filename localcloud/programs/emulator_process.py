@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from ministack import app
 from ministack.core import iam_actions, iam_evaluator, persistence, responses, sigv4
-from ministack.services import dynamodb, ecs, lambda_svc, sqs
+from ministack.services import dynamodb, lambda_svc, sqs
 
 SINGLE_FORMS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
@@ -44,21 +44,30 @@ def main() -> None:
     _mend_permissions()
     _mend_calls()
     _mend_urls()
-    _mend_tasks()
+    tasks = _loaded(Path(__file__).with_name("emulator_tasks.py"))
+    tasks.install()
     _mend_writes()
     _mend_items()
     spark = _loaded(Path(__file__).with_name("emulator_spark.py"))
     spark.install()
+    _loaded(Path(__file__).with_name("emulator_events.py")).install()
+    emr = _loaded(Path(__file__).with_name("emulator_emr.py"))
+    emr.install()
     _mend_roles(spark.application_arns)
+    requests = _loaded(Path(__file__).with_name("emulator_requests.py")).RequestCounts()
     judgements = Judgements()
     commands: dict[str, Callable[[dict[str, Any]], object]] = {
         "shift": lambda given: clock.shift(given["seconds"]),
         "queues": lambda _: _queues(),
         "note_judgements": lambda _: judgements.begin(),
         "judgements": lambda _: judgements.notes(),
-        "task_ended": lambda given: _task_ended(given["arn"], given["code"]),
+        "requests": lambda _: requests.by_role(),
+        "task_ended": lambda given: tasks.ended(given["arn"], given["code"]),
         "spark_runs": lambda _: spark.waiting(),
         "set_spark_run_state": lambda given: spark.set_state(**given),
+        "spark_steps": lambda _: emr.CLUSTERS.waiting(),
+        "set_spark_step": lambda given: emr.CLUSTERS.set_step(**given),
+        "end_spark_cluster": lambda given: emr.CLUSTERS.end(**given),
     }
     threading.Thread(target=_obey, args=(commands, answers), daemon=True).start()
     sys.argv = ["ministack"]
@@ -86,9 +95,13 @@ class Judgements:
     def __init__(self) -> None:
         self._used: dict[tuple[str, int], set[str]] = {}
         self._needed: dict[tuple[str, int], tuple[str, str]] = {}
+        self._begun = False
 
     def begin(self) -> None:
-        """Note what is judged from now on."""
+        """Note what is judged from now on. Again does nothing."""
+        if self._begun:
+            return
+        self._begun = True
         judge = iam_evaluator.evaluate
 
         def noted(ctx: Any, policies: Any, *limits: Any) -> Any:  # noqa: ANN401 - MiniStack's
@@ -253,69 +266,6 @@ def _mend_urls() -> None:
     iam_evaluator.enforce = enforce
 
 
-def _mend_tasks() -> None:
-    """Judge who asks for tasks as AWS does: by definition or task, or by nothing where all are to
-    be told, with the cluster as a condition, and by the roles that a task is given. Start what was
-    asked for under one token once."""
-    resource_of, context_of = iam_actions.extract_resource_arn, iam_actions.request_tag_context
-    judged, run_task = iam_evaluator.enforce, ecs._ACTION_MAP["RunTask"]  # noqa: SLF001 - as below
-    answers: dict[str, Any] = {}
-
-    def resource(service: str, *given: Any) -> str:  # noqa: ANN401 - MiniStack's, passed on
-        request = json.loads(given[3] or b"{}") if service == "ecs" else {}
-        if "taskDefinition" in request:
-            return str(request["taskDefinition"])
-        if "cluster" in request:
-            return str(request["tasks"][0] if "tasks" in request else "*")
-        found: str = resource_of(service, *given)
-        return found
-
-    def context(service: str, action: str, body: bytes, params: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = context_of(service, action, body, params)
-        request = json.loads(body or b"{}") if service == "ecs" else {}
-        cluster = {"ecs:cluster": _cluster_arn(request["cluster"])} if "cluster" in request else {}
-        return found | cluster
-
-    def enforce(
-        key: str,
-        action: str,
-        *given: Any,  # noqa: ANN401 - MiniStack's, passed on
-        resource_arn: str = "*",
-        **more: Any,  # noqa: ANN401 - the same
-    ) -> Any:  # noqa: ANN401 - the same
-        denied = judged(key, action, *given, resource_arn=resource_arn, **more)
-        if action != "ecs:RunTask" or denied:
-            return denied
-        passed = {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
-        key_of = resource_arn.rpartition("/")[2]
-        definition = ecs._task_defs.get(key_of, {})  # noqa: SLF001 - as below
-        roles = [definition.get(name) for name in ("taskRoleArn", "executionRoleArn")]
-        refused = (
-            judged(key, "iam:PassRole", *given, resource_arn=role, service_context=passed)
-            for role in roles
-            if role
-        )
-        return next(filter(None, refused), None)
-
-    def run(request: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
-        token = request.get("clientToken")
-        if token is None:
-            return run_task(request)
-        if token not in answers:
-            answers[token] = run_task(request)
-        return answers[token]
-
-    iam_actions.extract_resource_arn = resource
-    iam_actions.request_tag_context = context
-    iam_evaluator.enforce = enforce
-    ecs._ACTION_MAP["RunTask"] = run  # noqa: SLF001 - it knows no tokens
-
-
-def _cluster_arn(name: str) -> str:
-    account, region = responses.get_account_id(), responses.get_region()
-    return name if name.startswith("arn:") else f"arn:aws:ecs:{region}:{account}:cluster/{name}"
-
-
 def _queues() -> dict[str, dict[str, float]]:
     """Return of each queue by name how many messages can be received, how many are in hand or wait
     to be received again, when the first of these comes back, and the age of the oldest: SQS reports
@@ -333,16 +283,6 @@ def _queues() -> dict[str, dict[str, float]]:
             "age_seconds": max(ages, default=0.0),
         }
     return found
-
-
-def _task_ended(arn: str, code: int) -> None:
-    """Let ECS know how a task ended that it takes for running since it was asked for."""
-    account, region = arn.split(":")[4], arn.split(":")[3]
-    with responses.request_scope(account, region):
-        task = ecs._tasks[arn]  # noqa: SLF001 - there is no API for what containers do
-        ecs._mark_task_stopped(  # noqa: SLF001 - the same
-            arn, task, "Essential container in task exited", "EssentialContainerExited", code
-        )
 
 
 def _obey(commands: dict[str, Callable[[dict[str, Any]], object]], answers: TextIO) -> None:

@@ -136,6 +136,11 @@ def _start(
         key, "iam:PassRole", "iam", _region(), resource_arn=role, service_context=context
     ):
         raise _RefusedError(403, "AccessDeniedException", "not authorized to perform: iam:PassRole")
+    tagging = f"{SERVICE}:TagResource"
+    run_arn = _arn(f"/applications/{application}/jobruns/new")
+    tags = given.get("tags")
+    if tags and app.AUTH and enforce(key, tagging, SERVICE, _region(), resource_arn=run_arn):
+        raise _RefusedError(403, "AccessDeniedException", f"not authorized to perform: {tagging}")
     for run in _runs.values():
         if run["applicationId"] == application and run["clientToken"] == given["clientToken"]:
             if run["given"] != given:

@@ -19,14 +19,16 @@ from localcloud.templates.running import (
     PermissionSpec,
     QueueSourceSpec,
     RuleSpec,
+    StreamSourceSpec,
     function_arn,
     name_in,
 )
+from localcloud.templates.stream_filters import check_filter
 
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SIGNED = "AWS_IAM"
 """Of a URL: only requests that are signed reach its function."""
-USUAL_MEMORY_MIB, USUAL_TIMEOUT_SECONDS, USUAL_BATCH = 128, 3, 10
+USUAL_MEMORY_MIB, USUAL_TIMEOUT_SECONDS, USUAL_BATCH, USUAL_RECORDS = 128, 3, 10, 100
 
 
 def make_function(making: Making, properties: Properties) -> Made:
@@ -97,27 +99,41 @@ def make_url(making: Making, properties: Properties) -> Made:
 
 
 def make_source(making: Making, properties: Properties) -> Made:
-    """Messages of a queue that call a function, received with the function's own role.
+    """Messages of a queue, or changes of a table, that call a function, received with the
+    function's own role.
 
     One that is not enabled receives nothing: it is as if there were none.
     """
     enabled = str(properties.take("Enabled", True)).lower() == "true"
     properties.only("MaximumBatchingWindowInSeconds", 0)
-    scaling = properties.take("ScalingConfig", {})
     arn, function = properties.need("EventSourceArn"), name_in(properties.need("FunctionName"))
-    if ":sqs:" not in arn:
-        hint = "only queues call functions here"
-        raise InvalidError("a source of events that is no queue", source=arn, hint=hint)
     responses = properties.take("FunctionResponseTypes", [])
-    spec = QueueSourceSpec(
-        queue=name_in(arn),
-        function=function,
-        batch_messages_max=int(properties.take("BatchSize", USUAL_BATCH)),
-        reports_failures="ReportBatchItemFailures" in responses,
-        concurrency_max=scaling.get("MaximumConcurrency"),
-    )
-    if enabled:
-        making.running.sources.append(spec)
+    if ":dynamodb:" in arn:
+        properties.only("StartingPosition", "LATEST")
+        criteria = properties.take("FilterCriteria", {}).get("Filters", [])
+        filters = tuple(json.loads(one["Pattern"]) for one in criteria)
+        for pattern in filters:
+            check_filter(pattern)
+        stream = StreamSourceSpec(
+            stream=arn,
+            function=function,
+            batch_records_max=int(properties.take("BatchSize", USUAL_RECORDS)),
+            filters=filters,
+        )
+        making.running.streams += [stream] if enabled else []
+    elif ":sqs:" in arn:
+        scaling = properties.take("ScalingConfig", {})
+        queue = QueueSourceSpec(
+            queue=name_in(arn),
+            function=function,
+            batch_messages_max=int(properties.take("BatchSize", USUAL_BATCH)),
+            reports_failures="ReportBatchItemFailures" in responses,
+            concurrency_max=scaling.get("MaximumConcurrency"),
+        )
+        making.running.sources += [queue] if enabled else []
+    else:
+        hint = "only queues and streams of tables call functions here"
+        raise InvalidError("a source of events that is not known", source=arn, hint=hint)
     return Made(f"{making.stack}-{properties.logical_id}")
 
 
@@ -146,7 +162,10 @@ def make_rule(making: Making, properties: Properties) -> Made:
 def make_custom(making: Making, properties: Properties) -> Made:
     """What a function would check when an instance is deployed: on one machine there is nothing of
     AWS to look at."""
-    properties.rest()
+    if "Files" in properties.rest():
+        hint = "leave the setting `tables` out, and run `lakebed apply`"
+        resource = properties.logical_id
+        raise InvalidError("files of tables are not applied here", resource=resource, hint=hint)
     return Made(f"{making.stack}-{properties.logical_id}")
 
 

@@ -59,6 +59,7 @@ def make_task_definition(making: Making, properties: Properties) -> Made:
         taskRoleArn=role,
         **({"executionRoleArn": fetches} if fetches else {}),
         memory=str(memory),
+        tags=[_camel(tag) for tag in properties.take("Tags", [])],
         networkMode="awsvpc",
         requiresCompatibilities=["FARGATE"],
         containerDefinitions=[_camel(container)],

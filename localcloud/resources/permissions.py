@@ -1,15 +1,20 @@
-"""Makers of roles and policies. The emulator judges every request by them."""
+"""Makers of roles, policies and keys. The emulator judges every request by roles and policies."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from lakebed.errors import InvalidError
 from localcloud.resources.making import Made, Making, Properties
 from localcloud.resources.stores import taken_over
 from localcloud.services.emulator import ACCOUNT
 
+KEY_DAYS = 7
+"""Until a deleted key is gone."""
 MANAGED_BY_AWS = "arn:aws:iam::aws:policy/"
+OF_SERVICES = (f"{MANAGED_BY_AWS}service-role/AmazonEMRServicePolicy_v2",)
+"""For services of AWS that make things here without asking IAM."""
 
 
 def make_role(making: Making, properties: Properties) -> Made:
@@ -25,6 +30,8 @@ def make_role(making: Making, properties: Properties) -> Made:
     for policy in properties.take("Policies", []):
         _put(making, name, policy["PolicyName"], policy["PolicyDocument"])
     for arn in properties.take("ManagedPolicyArns", []):
+        if arn in OF_SERVICES:
+            continue
         if arn.startswith(MANAGED_BY_AWS):
             hint = "write its statements by hand, exact actions on exact resources"
             raise InvalidError("a policy that AWS manages", role=name, policy=arn, hint=hint)
@@ -50,6 +57,37 @@ def make_policy(making: Making, properties: Properties) -> Made:
     for role in properties.take("Roles", []):
         _put(making, role, name, document)
     return Made(name)
+
+
+def make_managed_policy(making: Making, properties: Properties) -> Made:
+    """A policy that roles and people are given; one that is there gets its new document."""
+    iam = making.client("iam")
+    name, document = properties.need("ManagedPolicyName"), properties.need("PolicyDocument")
+    for ignored in ("Description", "Path"):
+        properties.take(ignored)
+    arn = f"arn:aws:iam::{ACCOUNT}:policy/{name}"
+    text = json.dumps(document)
+    try:
+        iam.create_policy(PolicyName=name, PolicyDocument=text)
+    except iam.exceptions.EntityAlreadyExistsException:
+        for version in iam.list_policy_versions(PolicyArn=arn)["Versions"]:
+            if not version["IsDefaultVersion"]:
+                iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
+        iam.create_policy_version(PolicyArn=arn, PolicyDocument=text, SetAsDefault=True)
+    return Made(arn, {"PolicyArn": arn}, lambda: iam.delete_policy(PolicyArn=arn))
+
+
+def make_key(making: Making, properties: Properties) -> Made:
+    """A key of KMS with its policy: nothing is encrypted with it here."""
+    kms = making.client("kms")
+    policy = json.dumps(properties.need("KeyPolicy"))
+    description = properties.take("Description", "")
+    for ignored in ("EnableKeyRotation", "PendingWindowInDays"):
+        properties.take(ignored)
+    made = kms.create_key(Policy=policy, Description=description)["KeyMetadata"]
+    id_ = made["KeyId"]
+    remove = partial(kms.schedule_key_deletion, KeyId=id_, PendingWindowInDays=KEY_DAYS)
+    return Made(id_, {"Arn": made["Arn"], "KeyId": id_}, remove)
 
 
 def _put(making: Making, role: str, name: str, document: object) -> None:

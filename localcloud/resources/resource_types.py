@@ -20,8 +20,17 @@ from localcloud.resources.calls import (
 from localcloud.resources.containers import make_cluster, make_task_definition
 from localcloud.resources.making import Maker
 from localcloud.resources.networks import PREFIXES, note_network
-from localcloud.resources.permissions import make_policy, make_role
-from localcloud.resources.spark_applications import make_application
+from localcloud.resources.permissions import (
+    make_key,
+    make_managed_policy,
+    make_policy,
+    make_role,
+)
+from localcloud.resources.spark_applications import (
+    make_application,
+    make_machine_profile,
+    note_security,
+)
 from localcloud.resources.stores import (
     make_bucket,
     make_bucket_policy,
@@ -62,10 +71,13 @@ RESOURCE_TYPES = {
         EMULATOR, "judged there, by metrics that the runner counts", make_alarm
     ),
     "AWS::CloudWatch::Dashboard": ResourceType(EMULATOR, "kept, not shown", make_dashboard),
-    "AWS::DynamoDB::Table": ResourceType(EMULATOR, "with expiry and recovery", make_table),
+    "AWS::DynamoDB::Table": ResourceType(EMULATOR, "with expiry, recovery and streams", make_table),
     "AWS::ECS::Cluster": ResourceType(EMULATOR, "keeps what tasks were asked for", make_cluster),
     "AWS::ECS::TaskDefinition": ResourceType(
         RUNNER, "a process that sees its image's files, with the task's role", make_task_definition
+    ),
+    "AWS::EMR::SecurityConfiguration": ResourceType(
+        NOTED, "clusters are processes of this machine", note_security
     ),
     "AWS::EMRServerless::Application": ResourceType(
         RUNNER, "runs are local Spark processes, with the run's role", make_application
@@ -74,8 +86,15 @@ RESOURCE_TYPES = {
     "AWS::Events::Rule": ResourceType(
         RUNNER, "schedules call functions, in real or virtual time", make_rule
     ),
+    "AWS::IAM::InstanceProfile": ResourceType(
+        RUNNER, "steps of clusters are local Spark processes, with its role", make_machine_profile
+    ),
+    "AWS::IAM::ManagedPolicy": ResourceType(
+        EMULATOR, "as a policy, for each role that has it", make_managed_policy
+    ),
     "AWS::IAM::Policy": ResourceType(EMULATOR, "every request is judged by it", make_policy),
     "AWS::IAM::Role": ResourceType(EMULATOR, "functions have its credentials only", make_role),
+    "AWS::KMS::Key": ResourceType(EMULATOR, "kept; nothing is encrypted", make_key),
     "AWS::Lambda::EventInvokeConfig": ResourceType(
         RUNNER, "how often a failed call of a schedule is repeated", make_invoke_config
     ),

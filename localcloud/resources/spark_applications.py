@@ -1,10 +1,11 @@
-"""Makers of applications that run Spark: the emulator keeps them, the runner runs what they are
-asked for."""
+"""Makers of what runs Spark, applications and machines: the emulator keeps what they are asked for,
+the runner runs it."""
 
 from __future__ import annotations
 
 from localcloud.resources.making import Made, Making, Properties
-from localcloud.templates.running import SparkSpec
+from localcloud.services.emulator import ACCOUNT
+from localcloud.templates.running import MachineSpec, SparkSpec
 
 IGNORED = (
     "Architecture",
@@ -31,3 +32,19 @@ def make_application(making: Making, properties: Properties) -> Made:
     making.running.spark[id_] = SparkSpec(name=name, assets=making.assets)
     attributes = {"ApplicationId": id_, "Arn": answer["arn"]}
     return Made(id_, attributes, lambda: client.delete_application(applicationId=id_))
+
+
+def make_machine_profile(making: Making, properties: Properties) -> Made:
+    """What gives machines of clusters a role."""
+    name = properties.need("InstanceProfileName")
+    (role,) = properties.need("Roles")
+    arn = f"arn:aws:iam::{ACCOUNT}:role/{role}"
+    spark = SparkSpec(name=name, assets=making.assets)
+    making.running.machines[name] = MachineSpec(spark=spark, role=arn)
+    return Made(name, {"Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/{name}"})
+
+
+def note_security(_making: Making, properties: Properties) -> Made:
+    """How clusters are secured: here is none."""
+    properties.need("SecurityConfiguration")
+    return Made(properties.need("Name"))

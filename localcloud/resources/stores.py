@@ -77,27 +77,34 @@ def make_bucket_policy(making: Making, properties: Properties) -> Made:
 
 
 def make_table(making: Making, properties: Properties) -> Made:
-    """A table of DynamoDB, with expiry and recovery; one that is there is taken over."""
+    """A table of DynamoDB, with expiry, recovery and a stream; one that is there is taken over."""
     dynamodb = making.client("dynamodb")
     name = properties.need("TableName")
     expiry = properties.take("TimeToLiveSpecification")
     recovery = properties.take("PointInTimeRecoverySpecification")
+    streamed = properties.take("StreamSpecification")
+    stream = {"StreamSpecification": {"StreamEnabled": True, **streamed}} if streamed else {}
     properties.take("Tags")
     with taken_over("ResourceInUseException"):
-        dynamodb.create_table(TableName=name, **properties.rest())
+        dynamodb.create_table(TableName=name, **properties.rest(), **stream)
         if expiry:
             dynamodb.update_time_to_live(TableName=name, TimeToLiveSpecification=expiry)
         if recovery:
             dynamodb.update_continuous_backups(
                 TableName=name, PointInTimeRecoverySpecification=recovery
             )
-    arn = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
+    attributes = {"Arn": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"}
+    if streamed:
+        table = dynamodb.describe_table(TableName=name)["Table"]
+        if "LatestStreamArn" not in table:  # it was made by an older assembly
+            table = dynamodb.update_table(TableName=name, **stream)["TableDescription"]
+        attributes["StreamArn"] = table["LatestStreamArn"]
 
     def remove() -> None:
         dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
         dynamodb.delete_table(TableName=name)
 
-    return Made(name, {"Arn": arn}, remove)
+    return Made(name, attributes, remove)
 
 
 def make_queue(making: Making, properties: Properties) -> Made:

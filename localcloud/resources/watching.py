@@ -38,7 +38,10 @@ def make_topic(making: Making, properties: Properties) -> Made:
     """A topic: the emulator hands its notices on to queues and functions, and sends no mail."""
     sns = making.client("sns")
     name = properties.need("TopicName")
+    key = properties.take("KmsMasterKeyId")
     arn = sns.create_topic(Name=name)["TopicArn"]
+    if key:
+        sns.set_topic_attributes(TopicArn=arn, AttributeName="KmsMasterKeyId", AttributeValue=key)
     attributes = {"TopicArn": arn, "TopicName": name}
     return Made(arn, attributes, lambda: sns.delete_topic(TopicArn=arn))
 

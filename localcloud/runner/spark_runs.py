@@ -9,10 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakebed.errors import InvalidError
 from localcloud.programs import shifted_time, task_process
@@ -53,24 +53,120 @@ class SparkProcess:
         self.process.wait()
 
 
-class EmulatedSparkRuns:
-    """Starts the runs that were asked for, and reports to the emulator how they go. said: gets what
-    drivers print."""
+class SparkRequest(NamedTuple):
+    """A run that a platform was asked for.
+
+    id: of it, for its folder and log.
+    role: its ARN.
+    program: the URL of what is run.
+    arguments: of the program.
+    conf: settings of Spark.
+    of_driver: what those begin with that are variables of the driver.
+    """
+
+    id: str
+    role: str
+    program: str
+    arguments: Sequence[str]
+    conf: Mapping[str, str]
+    of_driver: str
+
+
+class SparkLauncher:
+    """Starts Spark processes of this machine. said: gets what drivers print."""
 
     def __init__(
         self,
-        specs: Mapping[str, SparkSpec],
         amazon: Amazon,
         emulator: Emulator,
         *,
         clock: CloudClock,
         said: Callable[[bytes], None],
     ) -> None:
-        self._specs = specs
         self._amazon = amazon
         self._emulator = emulator
         self._clock = clock
-        self._said = said
+        self.said = said
+
+    def start(self, spec: SparkSpec, asked: SparkRequest) -> SparkProcess:
+        """Start a run. Raises: InvalidError, for what cannot be run here."""
+        spark = _pyspark()
+        conf = dict(asked.conf)
+        folder = self._emulator.folder / "private" / f"{spec.name}-{asked.id}"
+        _make_empty(folder)
+        program = folder / "main.py"
+        shutil.copyfile(_asset(spec, asked.program), program)
+        for archive in filter(None, conf.pop("spark.archives", "").split(",")):
+            url, _, name = archive.partition("#")
+            (folder / name).symlink_to(_asset(spec, url), target_is_directory=True)
+        log = self._emulator.folder / "logs" / f"{folder.name}.log"
+        log.parent.mkdir(exist_ok=True)
+        command = [
+            *(sys.executable, "-S", shifted_time.__file__, task_process.__file__),
+            *(str(folder), str(self._clock.ahead_seconds), program.name),
+            *asked.arguments,
+        ]
+        with log.open("wb") as output:
+            process = subprocess.Popen(  # noqa: S603 - the user's own program
+                command,
+                cwd=folder,
+                env=self._environment(asked, conf, folder, spark),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return SparkProcess(process, log)
+
+    def _environment(
+        self, asked: SparkRequest, conf: dict[str, str], folder: Path, spark: Path
+    ) -> dict[str, str]:
+        prefixes = (TASK_VARIABLE, asked.of_driver)
+        given = {
+            name.removeprefix(prefix): value
+            for prefix in prefixes
+            for name, value in conf.items()
+            if name.startswith(prefix)
+        }
+        here = {
+            name: str(folder) + value.removeprefix(PRIVATE_FOLDER)
+            if value.startswith(f"{PRIVATE_FOLDER}/")
+            else value
+            for name, value in given.items()
+        }
+        own = {
+            name: value
+            for name, value in conf.items()
+            if not name.startswith((*prefixes, *OF_CLUSTERS))
+        }
+        options = [f"{name}={value}" for name, value in {**own, **ON_THIS_MACHINE}.items()]
+        submit = ["--master", MASTER, *(w for o in options for w in ("--conf", o)), "pyspark-shell"]
+        return {
+            **{name: os.environ[name] for name in INHERITED if name in os.environ},
+            **self._amazon.environment(),
+            **self._amazon.session_of(asked.role).variables,
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "SPARK_LOCAL_DIRS": str(folder),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            **here,
+            "AWS_REGION": REGION,
+            "PYTHONPATH": os.pathsep.join([here.get("PYTHONPATH", ""), str(spark)]),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_SUBMIT_ARGS": shlex.join(submit),
+        }
+
+
+class EmulatedSparkRuns:
+    """Starts the runs that were asked for, and reports to the emulator how they go."""
+
+    def __init__(
+        self, specs: Mapping[str, SparkSpec], emulator: Emulator, launcher: SparkLauncher
+    ) -> None:
+        self._specs = specs
+        self._emulator = emulator
+        self._launcher = launcher
         self.running: dict[str, SparkProcess] = {}
         """By the id of the run."""
 
@@ -96,8 +192,18 @@ class EmulatedSparkRuns:
         self.running.clear()
 
     def _begin(self, id_: str, run: Mapping[str, Any]) -> None:
+        submitted = run["jobDriver"]["sparkSubmit"]
         try:
-            self.running[id_] = self._started(id_, run)
+            asked = SparkRequest(
+                id_,
+                role=run["executionRoleArn"],
+                program=submitted["entryPoint"],
+                arguments=submitted.get("entryPointArguments", []),
+                conf=conf_in(shlex.split(submitted["sparkSubmitParameters"])),
+                of_driver=DRIVER_VARIABLE,
+            )
+            spec = self._specs[run["applicationId"]]
+            self.running[id_] = self._launcher.start(spec, asked)
         except InvalidError as error:
             self._set_state(id_, "FAILED", str(error))
         else:
@@ -106,7 +212,7 @@ class EmulatedSparkRuns:
     def _ended(self, id_: str, spark: SparkProcess) -> None:
         del self.running[id_]
         spark.kill()  # what it started, if it could not end that
-        self._said(spark.log.read_bytes())
+        self._launcher.said(spark.log.read_bytes())
         code = spark.process.returncode
         if spark.is_cancelled:
             self._set_state(id_, "CANCELLED", "the run was cancelled")
@@ -117,76 +223,6 @@ class EmulatedSparkRuns:
 
     def _set_state(self, run: str, state: str, details: str) -> None:
         self._emulator.ask("set_spark_run_state", run=run, state=state, details=details)
-
-    def _started(self, id_: str, run: Mapping[str, Any]) -> SparkProcess:
-        """Start a run. Raises: InvalidError, for what cannot be run here."""
-        spark = _pyspark()
-        spec = self._specs[run["applicationId"]]
-        asked = run["jobDriver"]["sparkSubmit"]
-        conf = _conf(asked["sparkSubmitParameters"])
-        folder = self._emulator.folder / "private" / f"{spec.name}-{id_}"
-        _make_empty(folder)
-        program = folder / "main.py"
-        shutil.copyfile(_asset(spec, asked["entryPoint"]), program)
-        for archive in filter(None, conf.pop("spark.archives", "").split(",")):
-            url, _, name = archive.partition("#")
-            (folder / name).symlink_to(_asset(spec, url), target_is_directory=True)
-        log = self._emulator.folder / "logs" / f"{folder.name}.log"
-        log.parent.mkdir(exist_ok=True)
-        command = [
-            *(sys.executable, "-S", shifted_time.__file__, task_process.__file__),
-            *(str(folder), str(self._clock.ahead_seconds), program.name),
-            *asked.get("entryPointArguments", []),
-        ]
-        with log.open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603 - the user's own program
-                command,
-                cwd=folder,
-                env=self._environment(run, conf, folder, spark),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        return SparkProcess(process, log)
-
-    def _environment(
-        self, run: Mapping[str, Any], conf: dict[str, str], folder: Path, spark: Path
-    ) -> dict[str, str]:
-        given = {
-            name.removeprefix(prefix): value
-            for prefix in (TASK_VARIABLE, DRIVER_VARIABLE)
-            for name, value in conf.items()
-            if name.startswith(prefix)
-        }
-        here = {
-            name: str(folder) + value.removeprefix(PRIVATE_FOLDER)
-            if value.startswith(f"{PRIVATE_FOLDER}/")
-            else value
-            for name, value in given.items()
-        }
-        own = {
-            name: value
-            for name, value in conf.items()
-            if not name.startswith((DRIVER_VARIABLE, TASK_VARIABLE, *OF_CLUSTERS))
-        }
-        options = [f"{name}={value}" for name, value in {**own, **ON_THIS_MACHINE}.items()]
-        submit = ["--master", MASTER, *(w for o in options for w in ("--conf", o)), "pyspark-shell"]
-        return {
-            **{name: os.environ[name] for name in INHERITED if name in os.environ},
-            **self._amazon.environment(),
-            **self._amazon.session_of(run["executionRoleArn"]).variables,
-            "HOME": str(folder),
-            "TMPDIR": str(folder),
-            "SPARK_LOCAL_DIRS": str(folder),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            **here,
-            "AWS_REGION": REGION,
-            "PYTHONPATH": os.pathsep.join([here.get("PYTHONPATH", ""), str(spark)]),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PYSPARK_SUBMIT_ARGS": shlex.join(submit),
-        }
 
 
 def _make_empty(folder: Path) -> None:
@@ -205,12 +241,13 @@ def _pyspark() -> Path:
     return Path(found.origin).parents[1]
 
 
-def _conf(parameters: str) -> dict[str, str]:
-    """Return the settings among the parameters of spark-submit. Raises: InvalidError for others."""
-    words = shlex.split(parameters)
+def conf_in(words: Sequence[str]) -> dict[str, str]:
+    """Return the settings among the options of spark-submit. Raises: InvalidError for others."""
     pairs = list(zip(words[::2], words[1::2], strict=False))
     if len(words) % 2 or any(word != "--conf" for word, _ in pairs):
-        raise InvalidError("a local cloud knows `--conf NAME=VALUE` only", parameters=parameters)
+        raise InvalidError(
+            "a local cloud knows `--conf NAME=VALUE` only", parameters=shlex.join(words)
+        )
     return {name: value for name, _, value in (pair.partition("=") for _, pair in pairs)}
 
 

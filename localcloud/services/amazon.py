@@ -16,6 +16,9 @@ SESSION_SECONDS = 43_200
 RENEWED_SECONDS = 900
 """How long before its end a session of a role is replaced by a new one."""
 
+EVENT_SOURCE = "event-source"
+"""In the user agent of what Lambda asks by a function's role. `emulator_requests.py` knows it."""
+
 Client = Any
 """One of boto3's: their classes are made at run time."""
 
@@ -51,7 +54,8 @@ class Amazon:
             return self._clients[service, ""]
 
     def client_of(self, service: str, role: str) -> Client:
-        """Return a client with the permissions of a role, by its ARN."""
+        """Return a client with the permissions of a role, by its ARN, for what Lambda itself asks a
+        queue or a stream."""
         session = self.session_of(role)
         key = session.variables["AWS_ACCESS_KEY_ID"]
         with self._lock:
@@ -61,6 +65,7 @@ class Amazon:
                     key,
                     session.variables["AWS_SECRET_ACCESS_KEY"],
                     session.variables["AWS_SESSION_TOKEN"],
+                    user_agent_extra=EVENT_SOURCE,
                 )
             return self._clients[service, key]
 
@@ -88,7 +93,15 @@ class Amazon:
                 client.close()
             self._clients.clear()
 
-    def _made(self, service: str, key: str, secret: str, token: str | None) -> Client:
+    def _made(
+        self,
+        service: str,
+        key: str,
+        secret: str,
+        token: str | None,
+        *,
+        user_agent_extra: str | None = None,
+    ) -> Client:
         make: Any = self._session.client
         return make(
             service,
@@ -99,6 +112,7 @@ class Amazon:
             aws_secret_access_key=secret,
             aws_session_token=token,
             config=Config(
+                user_agent_extra=user_agent_extra,
                 retries={"total_max_attempts": 3, "mode": "standard"},
                 max_pool_connections=32,
                 s3={"addressing_style": "path"},

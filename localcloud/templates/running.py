@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -60,6 +61,16 @@ class SparkSpec(msgspec.Struct, frozen=True, kw_only=True):
     assets: dict[str, Path]
 
 
+class MachineSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Machines of clusters that run Spark.
+
+    role: that they have, by its ARN.
+    """
+
+    spark: SparkSpec
+    role: str
+
+
 class QueueSourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a queue call a function.
 
@@ -71,6 +82,19 @@ class QueueSourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     batch_messages_max: int
     reports_failures: bool
     concurrency_max: int | None
+
+
+class StreamSourceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes of items of a table call a function.
+
+    stream: an ARN.
+    filters: patterns, of which a record has to be like one; none: all records call it.
+    """
+
+    stream: str
+    function: str
+    batch_records_max: int
+    filters: tuple[dict[str, Any], ...] = ()
 
 
 class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +136,7 @@ class Running:
         self.retries: dict[str, int] = {}
         """Of calls whose caller does not wait, by the function's name; else `USUAL_RETRIES`."""
         self.sources: list[QueueSourceSpec] = []
+        self.streams: list[StreamSourceSpec] = []
         self.rules: dict[str, RuleSpec] = {}
         self.permissions: list[PermissionSpec] = []
         self.alarms: list[AlarmSpec] = []
@@ -120,6 +145,8 @@ class Running:
         self.clusters: list[str] = []
         self.spark: dict[str, SparkSpec] = {}
         """By the id of their application."""
+        self.machines: dict[str, MachineSpec] = {}
+        """By the name of their profile."""
 
 
 def function_arn(account: str, region: str, name: str) -> str:

@@ -7,7 +7,9 @@ from constructs import Construct
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import KEPT_DAYS, JobQueueShape
 from stacks.constructs.encryption import key_of
-from stacks.constructs.operator_alarm import Breach, operator_alarm
+from stacks.constructs.kept_exports import keep_exports
+from stacks.constructs.names import named_job_queue
+from stacks.constructs.operator_alarm import AlarmNotice, Breach, operator_alarm
 
 PERIOD_MINUTES = 5
 
@@ -18,6 +20,8 @@ class FifoJobQueue(Construct):
 
     Requests that repeat a message within five minutes are swallowed across all groups, as messages
     without a group rely on; that limits the queue to 3,000 messages a second, in batches.
+
+    named: what other stacks know of it.
     """
 
     def __init__(
@@ -25,14 +29,14 @@ class FifoJobQueue(Construct):
     ) -> None:
         super().__init__(scope, id)
         self.kind, self.hidden_seconds = shape.kind, shape.hidden_seconds
+        self.named = named_job_queue(deployment, shape)
         self.runs_max = shape.runs_max(deployment.settings.function_runs_max)
         key = key_of(self, deployment)
         encryption = sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
-        name = deployment.name(shape.kind)
         self.dead_letters = sqs.Queue(
             self,
             "DeadLetters",
-            queue_name=f"{name}-dead.fifo",
+            queue_name=self.named.dead_letters.queue_name,
             fifo=True,
             encryption=encryption,
             encryption_master_key=key,
@@ -48,7 +52,7 @@ class FifoJobQueue(Construct):
         self.queue = sqs.Queue(
             self,
             "Queue",
-            queue_name=f"{name}.fifo",
+            queue_name=self.named.queue.queue_name,
             fifo=True,
             encryption=encryption,
             encryption_master_key=key,
@@ -60,12 +64,26 @@ class FifoJobQueue(Construct):
                 queue=self.dead_letters, max_receive_count=shape.receives_max
             ),
         )
+        self._alarms(deployment, shape)
+        keep_exports(
+            self,
+            self.queue.queue_url,
+            self.queue.queue_name,
+            self.dead_letters.queue_name,
+        )
+
+    def _alarms(self, deployment: Deployment, shape: JobQueueShape) -> None:
+        name = deployment.name(shape.kind)
         operator_alarm(
             self,
             "DeadLettersAlarm",
             deployment=deployment,
             name=f"{name}-dead-letters",
-            says=f"messages of {shape.kind} were given up: see docs/operate/dead-letters.md",
+            notice=AlarmNotice(
+                what=f"messages of {shape.kind} were given up",
+                command=f"dead-letters show --queue {shape.kind}",
+                page="docs/operate/dead-letters.md",
+            ),
             metric=self.dead_letters.metric_approximate_number_of_messages_visible(),
             statistic="Maximum",
             breach=Breach(1, PERIOD_MINUTES),
@@ -75,7 +93,11 @@ class FifoJobQueue(Construct):
             "AgeAlarm",
             deployment=deployment,
             name=f"{name}-age",
-            says=f"a message of {shape.kind} waits too long: see docs/operate/queue-age.md",
+            notice=AlarmNotice(
+                what=f"a message of {shape.kind} waits too long",
+                command=f"dead-letters list --queue {shape.kind}",
+                page="docs/operate/queue-age.md",
+            ),
             metric=self.queue.metric_approximate_age_of_oldest_message(),
             statistic="Maximum",
             breach=Breach(shape.age_seconds_max, PERIOD_MINUTES),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Self
 
 import msgspec
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 
+from lakebed.config.dynamo_tables import BATCHES_TABLE, LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.environments import (
     ScheduledWorkEnvironment,
     TableFunctionEnvironment,
@@ -18,16 +18,29 @@ from lakebed.config.environments import (
 from lakebed.config.instance import OBJECTS_PREFIX, Deployment
 from lakebed.config.job_queues import JobQueueShape
 from stacks import permissions
+from stacks.constructs.names import NamedBucket, NamedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeStores:
-    """Where a lake is kept."""
+    """Where a lake is kept, by name."""
 
-    bucket: s3.IBucket
-    log: dynamodb.ITable
-    registry: dynamodb.ITable
-    tracker: dynamodb.ITable
+    bucket: NamedBucket
+    log: NamedTable
+    registry: NamedTable
+    tracker: NamedTable
+    batches: NamedTable
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> Self:
+        """Return those of an instance."""
+        return cls(
+            bucket=NamedBucket(permissions.bucket_name(deployment)),
+            log=NamedTable(deployment.name(LOG_TABLE.part)),
+            registry=NamedTable(deployment.name(REGISTRY_TABLE.part)),
+            tracker=NamedTable(deployment.name(TRACKER_TABLE.part)),
+            batches=NamedTable(deployment.name(BATCHES_TABLE.part)),
+        )
 
     def environment(self, deployment: Deployment) -> TableWorkEnvironment:
         """Return what a program is told that works on tables."""

@@ -1,4 +1,5 @@
-"""Alarms: all go off in the same way, and each tells the topic of the instance's operators."""
+"""Alarms: all go off in the same way, and each notifies the topic of the instance's operators: when
+it goes off, and when it is over."""
 
 from __future__ import annotations
 
@@ -22,6 +23,26 @@ class Breach(msgspec.Struct, frozen=True):
 
     threshold: float
     minutes: int
+
+
+class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the notice of an alarm says.
+
+    what: is wrong.
+    command: to be typed first. One of `lakebed` without that word, or a whole one of `aws`.
+    page: of `docs/operate`, which helps.
+    """
+
+    what: str
+    command: str
+    page: str
+
+    def text(self, deployment: Deployment) -> str:
+        """Return it in one line."""
+        command = self.command
+        if not command.startswith("aws "):
+            command = f"lakebed --at {deployment.instance} {command}"
+        return f"{self.what}; run `{command}`: see {self.page}"
 
 
 def too_many_errors(runs_apart: Duration | None) -> Breach:
@@ -53,21 +74,21 @@ def operator_alarm(
     *,
     deployment: Deployment,
     name: str,
-    says: str,
+    notice: AlarmNotice,
     metric: cloudwatch.Metric,
     statistic: str,
     breach: Breach,
 ) -> None:
     """Make an alarm that goes off when a value is at least a threshold, and tells the operators.
 
-    name: physical. says: what is wrong, and the page that helps.
+    name: physical. notice: what people read of it; when it went off, CloudWatch adds.
     statistic: over the minutes of the breach. Missing values are no breach.
     """
     alarm = cloudwatch.Alarm(
         scope,
         id,
         alarm_name=name,
-        alarm_description=says,
+        alarm_description=notice.text(deployment),
         metric=metric.with_(period=Duration.minutes(breach.minutes), statistic=statistic),
         threshold=breach.threshold,
         comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
@@ -76,6 +97,7 @@ def operator_alarm(
     )
     topic = sns.Topic.from_topic_arn(alarm, "Topic", _topic_arn(scope, deployment))
     alarm.add_alarm_action(actions.SnsAction(topic))
+    alarm.add_ok_action(actions.SnsAction(topic))
 
 
 def _topic_arn(scope: Construct, deployment: Deployment) -> str:

@@ -48,7 +48,10 @@ THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 BUNDLE_BYTES_MAX = 250 << 20
 """Unpacked, of what Lambda runs. Source: "Lambda quotas", AWS Lambda Developer Guide."""
-SERVICES = ("dynamodb", "ec2", "ecs", "emr-serverless", "s3", "sqs", "ssm", "sts")
+SERVICES = (
+    *("cloudformation", "dynamodb", "ec2", "ecs", "emr", "emr-serverless", "events", "s3"),
+    *("sqs", "ssm", "sts"),
+)
 """What our functions call; descriptions of the other 400 services stay out."""
 
 NEVER_LOADED = (

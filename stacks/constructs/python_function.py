@@ -15,10 +15,10 @@ from lakebed.config.environments import FunctionEnvironment, ReportedEnvironment
 from lakebed.config.instance import Deployment
 from stacks.constructs.encryption import use_key
 from stacks.constructs.log_group import log_group
-from stacks.constructs.operator_alarm import operator_alarm, too_many_errors
+from stacks.constructs.operator_alarm import AlarmNotice, operator_alarm, too_many_errors
 from stacks.constructs.packages import packages_for
 from stacks.constructs.python_bundle import Bundle, bundle_of, target_of
-from stacks.partition_permissions import report_processes
+from stacks.partition_permissions import keep_usage, report_processes
 from stacks.permissions import accepted
 from stacks.trust import function_service
 
@@ -38,7 +38,8 @@ class PythonFunction(Construct):
     environment: all of its variables.
     permissions: all that its role may do, besides writing its log.
     runs_apart: the longest time from one failing run to the next; None: it runs when it is called.
-    reported: whether it reports its release, which it is told where to and permitted.
+    reported: whether it works on the lake: it reports its release, which it is told where to and
+        permitted, and has an alarm. Else a deployment waits for it, and tells of its errors.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class PythonFunction(Construct):
             table = deployment.name(TRACKER_TABLE.part)
             where = ReportedEnvironment(instance=deployment.instance, processes_table=table)
             variables |= variables_of(where)
-            permissions = [*permissions, report_processes(deployment)]
+            permissions = [*permissions, report_processes(deployment), keep_usage(deployment)]
         self.role = self._role(deployment, log, permissions)
         self.function = lambda_.Function(
             self,
@@ -89,12 +90,20 @@ class PythonFunction(Construct):
             ephemeral_storage_size=_disk_of(environment),
         )
         self._acknowledge(here=target.here)
+        if reported:
+            self._alarm(deployment, name, runs_apart)
+
+    def _alarm(self, deployment: Deployment, name: str, runs_apart: Duration | None) -> None:
         operator_alarm(
             self,
             "ErrorsAlarm",
             deployment=deployment,
             name=f"{name}-errors",
-            says=f"runs of {name} fail: see docs/operate/function-errors.md",
+            notice=AlarmNotice(
+                what=f"runs of {name} fail",
+                command=f"aws logs tail /aws/lambda/{name} --since 1h",
+                page="docs/operate/function-errors.md",
+            ),
             metric=self.function.metric_errors(),
             statistic="Sum",
             breach=too_many_errors(runs_apart),

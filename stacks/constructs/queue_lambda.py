@@ -64,7 +64,7 @@ class QueueLambda(Construct):
             timeout_seconds=seconds_max,
             memory_mib=memory_mib,
         )
-        self.function = own.function
+        self.function, self.role = own.function, own.role
         source = lambda_.EventSourceMapping(
             self,
             "Source",

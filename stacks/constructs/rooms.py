@@ -11,6 +11,16 @@ from pathlib import Path
 
 OUR_FILES = ("*.py", "*.sql")
 
+PRICED = (
+    "lakebed/costs/__init__.py",
+    "lakebed/costs/amounts.py",
+    "lakebed/costs/month.py",
+    "lakebed/costs/prices-aws.toml",
+    "lakebed/costs/prices.py",
+    "lakebed/costs/usage_amounts.py",
+)
+"""What budgets need, of the room of costs."""
+
 EVERYWHERE = (
     "lakebed/__init__.py",
     "lakebed/backends/__init__.py",
@@ -20,6 +30,7 @@ EVERYWHERE = (
     "lakebed/bootstrap",
     "lakebed/bulk_import",
     "lakebed/config",
+    *PRICED,
     "lakebed/errors.py",
     "lakebed/feed_errors.py",
     "lakebed/garbage",
@@ -46,6 +57,10 @@ STATE_ROOMS = (
     "lakebed/feeds/pacing/wanted_tasks.py",
     "lakebed/feeds/pacing/wanted_workers.py",
     "lakebed/feeds/pacing/worker_names.py",
+    "lakebed/ingest/__init__.py",
+    "lakebed/ingest/batch_files.py",
+    "lakebed/ingest/dropped_tables.py",
+    "lakebed/ingest/plan_batches.py",
     "lakebed/landing/__init__.py",
     "lakebed/landing/push/__init__.py",
     "lakebed/landing/push/http_answers.py",
@@ -62,6 +77,7 @@ STATE_ROOMS = (
 
 ROWS_ROOMS = (
     *EVERYWHERE,
+    "lakebed/history",
     "lakebed/ingest",
     "lakebed/processing",
     "lakebed/query",

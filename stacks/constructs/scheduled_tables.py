@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aws_cdk import Duration
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -16,6 +15,7 @@ from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import COMPACTION_CREATION, JobQueueShape
 from stacks import permissions
 from stacks.constructs.job_queue import FifoJobQueue
+from stacks.constructs.names import NamedTable
 from stacks.constructs.python_bundle import PLANNING, STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.queue_lambda import QueueLambda
@@ -43,7 +43,7 @@ class ScheduledTables(Construct):
         deployment: Deployment,
         shape: JobQueueShape,
         every: Duration,
-        registry: dynamodb.ITable,
+        registry: NamedTable,
         environment: ScheduledWorkEnvironment,
         may: Sequence[iam.PolicyStatement],
     ) -> None:
@@ -75,7 +75,7 @@ class ScheduledTables(Construct):
         self,
         deployment: Deployment,
         shape: JobQueueShape,
-        registry: dynamodb.ITable,
+        registry: NamedTable,
         every: Duration,
     ) -> lambda_.Function:
         queue = self.tables.queue

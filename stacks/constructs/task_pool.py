@@ -31,7 +31,7 @@ from stacks.constructs.python_bundle import STATE, target_of
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.schedule import Schedule
 from stacks.networking import NetworkingStack
-from stacks.partition_permissions import report_processes
+from stacks.partition_permissions import keep_usage, report_processes
 
 START_SECONDS_MAX = 60
 STOP_SECONDS = 120
@@ -98,7 +98,12 @@ class TaskPool(Construct):
         self.role = self._role(
             "Role",
             trust.task_service(self),
-            [*use_key(deployment), *may, report_processes(deployment)],
+            [
+                *use_key(deployment),
+                *may,
+                report_processes(deployment),
+                keep_usage(deployment),
+            ],
         )
         self._execution_role = self._role(
             "ExecutionRole",
@@ -192,7 +197,7 @@ class TaskPool(Construct):
         groups = [network.security_group.attr_group_id, *start.security_groups]
         common = StartedTaskEnvironment(
             instance=self._deployment.instance,
-            cluster=network.cluster.attr_arn,
+            cluster=network.cluster.cluster_arn,
             task_definition=self.definition.task_definition_arn,
             subnets=",".join(network.subnet_ids),
             security_group=",".join(groups),

@@ -10,7 +10,13 @@ import pytest
 from lakebed.backends.system.clock import SystemClock
 from localcloud.cloud import LocalCloud
 from localcloud.templates.synthesis import synthesize
-from tests.cloud.instance import FEED_SETTINGS, INSTANCE, SOURCES, RunningInstance
+from tests.cloud.instance import (
+    FEED_SETTINGS,
+    INSTANCE,
+    PEOPLE_SETTINGS,
+    SOURCES,
+    RunningInstance,
+)
 from tests.cloud.permission_notes import permissions_of
 from tests.cloud.users import stop_tasks
 from tests.servers.checked_parameters import parameters_are_checked  # noqa: F401 - a fixture
@@ -25,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("instance") / "assembly"
     settings = {"instance": INSTANCE, "architecture": "machine", "sources": SOURCES}
-    settings |= FEED_SETTINGS
+    settings |= FEED_SETTINGS | PEOPLE_SETTINGS | {"tags": "team=data"}
     synthesize(ROOT, folder, settings)
     return folder
 

@@ -1,12 +1,13 @@
 """The deployed instance as a stage for stories."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from lakebed.config.job_queues import TICK_QUEUES
+from lakebed.ingest.submit_files import Submitted
 from lakebed.lake import Lake
 from lakebed.model.names import JobId
 from lakebed.model.paths import manifest_path
@@ -34,6 +35,9 @@ class DeployedStage:
 
     def put(self, name: str, rows: pa.Table) -> str:
         return put(self._instance, name, rows)
+
+    def submit(self, table: Table, names: Sequence[str]) -> Submitted:
+        return table.submit(names)
 
     def send(self, queue: str, message: Mapping[str, object]) -> None:
         send(self._instance, queue, json.dumps(message), message_group=str(message["id"]))

@@ -24,6 +24,15 @@ FEED_SETTINGS = {
     "feed_secrets": "kafka",
     "feed_push": "true",
 }
+NOTICES = "notices"
+"""A queue of SQS, made by who uses it, that hears of alarms."""
+PEOPLE = ("reader", "sender", "writer", "operator", "admin")
+"""Users of IAM who may each assume the role of their name."""
+PEOPLE_SETTINGS = {
+    "notices_queue": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NOTICES}",
+    "job_events": "true",
+    **{f"people_{name}": f"arn:aws:iam::{ACCOUNT}:user/{name}" for name in PEOPLE},
+}
 
 
 class RunningInstance:

@@ -1,6 +1,8 @@
 """Statements of an instance's roles, and what they were good for in the stories of a session."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from localcloud.cloud import LocalCloud
@@ -41,3 +43,28 @@ def permissions_of(cloud: LocalCloud) -> list[dict[str, Any]]:
                 }
             )
     return found
+
+
+@contextmanager
+def without(cloud: LocalCloud, role: str, action: str, resource: str) -> Iterator[None]:
+    """Until the block ends, a role lacks the one statement of an action on a resource."""
+    iam = cloud.client("iam")
+    (name,) = [
+        found["RoleName"]
+        for page in iam.get_paginator("list_roles").paginate()
+        for found in page["Roles"]
+        if found["RoleName"].startswith(role)
+    ]
+    ((policy, document),) = policies_of(cloud, name)
+    kept = [
+        statement
+        for statement in document["Statement"]
+        if action not in statement["Action"] or resource not in json.dumps(statement["Resource"])
+    ]
+    assert len(kept) == len(document["Statement"]) - 1
+    told = {"RoleName": name, "PolicyName": policy}
+    iam.put_role_policy(**told, PolicyDocument=json.dumps({**document, "Statement": kept}))
+    try:
+        yield
+    finally:
+        iam.put_role_policy(**told, PolicyDocument=json.dumps(document))

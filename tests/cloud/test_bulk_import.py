@@ -52,6 +52,15 @@ def told(instance: RunningInstance, table: str, job: str) -> list[str]:
     return [report.event for report in reports(instance, table, job)]
 
 
+def tags_of_last_run(instance: RunningInstance) -> dict[str, str]:
+    emr = instance.cloud.client("emr-serverless")
+    (application,) = instance.cloud.deployment.running.spark
+    *_, run = emr.list_job_runs(applicationId=application)["jobRuns"]
+    told = emr.get_job_run(applicationId=application, jobRunId=run["id"])["jobRun"]
+    found: dict[str, str] = told["tags"]
+    return found
+
+
 def test_files_of_a_message_become_rows_once(instance: RunningInstance) -> None:
     with instance.lake() as lake:
         table = lake.create_table("bulk", SCHEMA, split_points=["k03", "k06"])
@@ -64,6 +73,7 @@ def test_files_of_a_message_become_rows_once(instance: RunningInstance) -> None:
         assert not instance.cloud.failures
         assert same_rows(table, *given)
         assert told(instance, "bulk", "all") == ["accepted", "started", "committed"]
+        assert tags_of_last_run(instance) == {"lakebed:instance": INSTANCE, "team": "data"}
         send(instance, **message)  # under the same id, as another text
         assert not instance.cloud.spark.running
         assert same_rows(table, *given)

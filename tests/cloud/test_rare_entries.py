@@ -160,7 +160,7 @@ def test_a_table_whose_maker_died_before_it_had_a_name_is_swept(
 
     class Died(BaseException): ...
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise Died
 
     before = set(keys_in_bucket(instance))

@@ -39,6 +39,11 @@ def test_a_schedule_that_fires_twice_starts_tasks_once(instance: RunningInstance
             assert cloud.invoke(f"{INGEST}-tasks-start", tick).error is None
         cloud.settle()
         assert len(cloud.tasks.running) == 2
+        cluster, arns = f"lakebed-{INSTANCE}-tasks", [task.arn for task in cloud.tasks.running]
+        asked = {"cluster": cluster, "tasks": arns, "include": ["TAGS"]}
+        for task in cloud.client("ecs").describe_tasks(**asked)["tasks"]:
+            tags = {tag["key"]: tag["value"] for tag in task["tags"]}
+            assert tags == {"lakebed:instance": INSTANCE, "team": "data"}
 
 
 def held(table: Table) -> int:

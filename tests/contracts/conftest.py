@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from lakebed.backends.aws.batching.file_batches import DynamoFileBatches
+from lakebed.backends.aws.costs.usage_ledger import DynamoUsageLedger
 from lakebed.backends.aws.feeds.feed_registry import DynamoFeedRegistry
 from lakebed.backends.aws.feeds.leases import DynamoLeases
-from lakebed.backends.aws.feeds.secrets import SecretsManagerSecrets
 from lakebed.backends.aws.job_queues import SqsJobQueues
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
 from lakebed.backends.aws.releases.processes import DynamoProcessReports
@@ -22,47 +23,53 @@ from lakebed.backends.faulty import (
     CALM,
     Faults,
     FaultyFeedRegistry,
+    FaultyFileBatches,
     FaultyLeases,
     RegistryFaults,
     RestoredLeases,
 )
 from lakebed.backends.local import (
-    EnvironmentSecrets,
-    FileSecrets,
-    FirstOfSecrets,
     LocalObjectStore,
     SqliteFeedRegistry,
+    SqliteFileBatches,
     SqliteJobQueues,
     SqliteJobTracker,
     SqliteLeases,
     SqliteTableRegistry,
     SqliteTransactionLogs,
+    SqliteUsageLedger,
 )
 from lakebed.backends.local.process_folder import ProcessFolder
 from lakebed.backends.local.processes import LockedProcessReports
-from lakebed.backends.local.secrets import variable_of
 from lakebed.backends.memory import (
     MemoryFeedRegistry,
+    MemoryFileBatches,
     MemoryJobQueues,
     MemoryJobTracker,
     MemoryLeases,
     MemoryObjectStore,
     MemoryProcessReports,
-    MemorySecrets,
     MemoryTableMarks,
     MemoryTableRegistry,
     MemoryTransactionLogs,
+    MemoryUsageLedger,
     VirtualClock,
 )
 from lakebed.backends.system import SystemClock, system_random
-from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
+from lakebed.config.dynamo_tables import (
+    BATCHES_TABLE,
+    LOG_TABLE,
+    REGISTRY_TABLE,
+    TRACKER_TABLE,
+)
 from lakebed.ports.feed_registry import FeedRegistry
+from lakebed.ports.file_batches import FileBatches
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.job_tracker import JobTracker
 from lakebed.ports.leases import Leases
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.paying.usage_ledger import UsageLedger
 from lakebed.ports.processes import ProcessReports
-from lakebed.ports.secrets import Secrets
 from lakebed.ports.table_marks import TableMarks
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
@@ -125,9 +132,10 @@ Registry = Callable[[], TableRegistry]
 Marks = Callable[[], TableMarks]
 Tracker = Callable[[], JobTracker]
 ProcessesOf = Callable[[], ProcessReports]
+Ledgers = Callable[[], UsageLedger]
 LeasesOf = Callable[[], Leases]
+BatchesOf = Callable[[], FileBatches]
 Definitions = Callable[[], FeedRegistry]
-StoreSecret = Callable[[str, bytes], Secrets]
 
 
 @pytest.fixture(params=BACKENDS)
@@ -282,6 +290,21 @@ def processes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proces
             yield lambda: DynamoProcessReports(clients, table)
 
 
+@pytest.fixture(params=TRACKER_BACKENDS)
+def ledgers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledgers]:
+    """Another view of the same ledger with each call."""
+    if request.param == "memory":
+        same = MemoryUsageLedger()
+        yield lambda: same
+    elif request.param == "local":
+        yield lambda: SqliteUsageLedger(tmp_path)
+    else:
+        server: S3Server = request.getfixturevalue(request.param)
+        tracker, names = server.new_table(TRACKER_TABLE), server.new_table(REGISTRY_TABLE)
+        with closing(server.clients()) as clients:
+            yield lambda: DynamoUsageLedger(clients, tracker, registry=names)
+
+
 def calm() -> RegistryFaults:
     """Return the luck of a worker whom nothing happens to."""
     return RegistryFaults(Faults(random.Random(1), CALM), rates={})
@@ -309,6 +332,24 @@ def leases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LeasesOf]
 
 
 @pytest.fixture(params=("faulty", *REGISTRY_BACKENDS))
+def file_batches(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BatchesOf]:
+    """Another view of the same files and batches with each call."""
+    if request.param in {"memory", "faulty"}:
+        memory = MemoryFileBatches()
+        faulty = FaultyFileBatches(memory, calm())
+        yield lambda: memory if request.param == "memory" else faulty
+    elif request.param == "local":
+        yield lambda: SqliteFileBatches(tmp_path)
+    else:
+        server = amazon(request)
+        table = server.new_table(BATCHES_TABLE)
+        with ExitStack() as stack:
+            yield lambda: DynamoFileBatches(
+                stack.enter_context(closing(server.clients())), table, rng=system_random()
+            )
+
+
+@pytest.fixture(params=("faulty", *REGISTRY_BACKENDS))
 def definitions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Definitions]:
     """Another view of the same definitions with each call."""
     if request.param in {"memory", "faulty"}:
@@ -324,40 +365,3 @@ def definitions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Defi
             yield lambda: DynamoFeedRegistry(
                 stack.enter_context(closing(server.clients())), table, rng=system_random()
             )
-
-
-@pytest.fixture(params=("memory", "environment", "file", "first", "ministack", "moto"))
-def store_secret(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreSecret]:
-    """Stores a secret, and returns what reads it."""
-    values: dict[str, bytes] = {}
-    environment: dict[str, str] = {}
-    files, empty = FileSecrets(tmp_path / "secrets"), EnvironmentSecrets({})
-    stores: dict[str, Callable[[], Secrets]] = {
-        "memory": lambda: MemorySecrets(values),
-        "environment": lambda: EnvironmentSecrets(environment),
-        "file": lambda: files,
-        "first": lambda: FirstOfSecrets(empty, files, MemorySecrets({})),
-    }
-
-    def store(name: str, value: bytes) -> Secrets:
-        values[name] = value
-        environment[variable_of(name)] = value.decode("utf-8", "surrogateescape")
-        (tmp_path / "secrets").mkdir(exist_ok=True)
-        (tmp_path / "secrets" / name).touch(mode=0o600)
-        (tmp_path / "secrets" / name).write_bytes(value)
-        return stores[request.param]()
-
-    if request.param in stores:
-        yield store
-        return
-    server = amazon(request)
-    prefix = f"lakebed/test-{os.getpid()}-{tmp_path.name}/"
-    with closing(server.clients()) as clients:
-
-        def store_there(name: str, value: bytes) -> Secrets:
-            as_text = {"SecretString": value.decode()} if value.isascii() else {}
-            more = as_text or {"SecretBinary": value}
-            clients.secrets.create_secret(Name=prefix + name, **more)
-            return SecretsManagerSecrets(clients, prefix)
-
-        yield store_there

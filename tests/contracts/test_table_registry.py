@@ -264,3 +264,47 @@ def test_of_those_who_race_to_allow_forms_the_highest_stands(registry: Registry)
     for thread in threads:
         thread.join()
     assert registry().formats() == Formats(entry=6, state=9)
+
+
+def test_a_table_is_declared_in_the_step_that_names_it(registry: Registry) -> None:
+    registry().claim(TRIPS, ONE, declared=True)
+    registry().claim(TRIPS, ONE)
+    assert registry().find(TRIPS) == TableEntry(id=ONE, name=TRIPS, declared=True)
+    with pytest.raises(TableExistsError):
+        registry().claim(TRIPS, TWO, declared=True)
+    registry().claim(RIDES, TWO)
+    assert [entry.declared for entry in registry().list()] == [False, True]
+
+
+def test_claiming_again_declares_nothing(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    view.claim(TRIPS, ONE, declared=True)
+    assert view.find(TRIPS) == TableEntry(id=ONE, name=TRIPS)
+
+
+def test_a_declared_table_stays_so_whatever_else_becomes_of_it(registry: Registry) -> None:
+    registry().claim(TRIPS, ONE)
+    for _ in ("once", "again"):
+        registry().declare(TRIPS, ONE)
+        assert registry().find(TRIPS) == TableEntry(id=ONE, name=TRIPS, declared=True)
+    registry().set_online(TRIPS, ONE, online=False)
+    registry().rename(TRIPS, RIDES, ONE)
+    assert registry().list() == [TableEntry(id=ONE, name=RIDES, online=False, declared=True)]
+    registry().quarantine(RIDES, ONE)
+    registry().set_online(RIDES, ONE, online=True)
+    assert registry().list() == [TableEntry(id=ONE, name=RIDES, declared=True)]
+
+
+def test_a_name_of_another_table_is_not_declared(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    for name, table in ((TRIPS, TWO), (TableName("other"), ONE)):
+        with pytest.raises(TableMissingError):
+            view.declare(name, table)
+    assert view.list() == [TableEntry(id=ONE, name=TRIPS)]
+
+
+def test_a_name_that_is_free_again_is_not_declared(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE, declared=True)
+    view.release(TRIPS, ONE)
+    view.claim(TRIPS, TWO)
+    assert view.list() == [TableEntry(id=TWO, name=TRIPS)]

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from lakebed.backends.memory import MemoryObjectStore, VirtualClock
+from lakebed.bootstrap.batching import batches_of
 from lakebed.bootstrap.bulk_import import BulkImportApp
 from lakebed.bootstrap.local import open_local
 from lakebed.bulk_import.follow_runs import FollowRuns
@@ -35,18 +36,22 @@ class BulkImportStory:
         self.requests = ImportRequests(self.objects)
         shared: dict[str, Any] = {
             "requests": self.requests,
-            "runs": self.platform,
+            "platforms": {"serverless": self.platform, "cluster": self.platform},
             "tracker": self.app.tracker,
             "clock": self.clock,
         }
         self.starter = StartRuns(
             find_table=self.app.catalog.find,
+            find_id=self.app.catalog.find_id,
+            batches=batches_of(self.app),
             check_file=AllowedSources([str(self.folder)]).check,
             **shared,
         )
         opened = self.table._opened
         self.follower = FollowRuns(
-            find_table=lambda id_: opened if id_ == opened.id else None, **shared
+            find_table=lambda id_: opened if id_ == opened.id else None,
+            instance_types=["m7g.2xlarge", "m6g.2xlarge"],
+            **shared,
         )
 
     def message_for(self, name: str, *keys: str) -> dict[str, object]:
@@ -76,7 +81,7 @@ class BulkImportStory:
 
     def when_driven(self, name: str = "") -> None:
         """Let the driver of a request do its work. name: of its run; "": the newest one."""
-        request = self.requests.get(name or list(self.platform.runs)[-1])
+        request = self.requests.get(name or list(self.platform.by_name)[-1])
         self.clock.advance(1)
         driver = BulkImportApp(self.app)
         driver.run_request(request, sources=[str(self.folder)], cluster_for=InProcessCluster)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakebed.ingest.submit_files import Submitted
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.table import Table
 from lakebed.tasks.user_jobs import Ingested
@@ -28,6 +29,7 @@ class LakeStory:
         self.stage = stage
         self.lake = stage.lake
         self._model: dict[str, dict[str, pa.Table]] = {}
+        self._submitted: dict[str, list[str]] = {}
         self._open_queries: list[tuple[pa.RecordBatchReader, pa.Table]] = []
 
     # what is there
@@ -68,6 +70,19 @@ class LakeStory:
         self._given(name, job, pa.concat_tables(files))
         names = [self.stage.put(f"{job}/{n}.parquet", file) for n, file in enumerate(files)]
         self.stage.send("ingest", {"id": job, "table": name, "files": names})
+
+    def when_files_are_submitted(self, name: str, *files: pa.Table, under: str) -> Submitted:
+        """Write files and submit them; again under the same name, they are as they were."""
+        self._given(name, under, pa.concat_tables(files))
+        if under not in self._submitted:
+            self._submitted[under] = [
+                self.stage.put(f"{under}/{n}.parquet", file) for n, file in enumerate(files)
+            ]
+        return self.stage.submit(self.table(name), self._submitted[under])
+
+    def when_batches_are_made(self) -> None:
+        """Let submitted files that are due become jobs, and let tasks run these."""
+        self.stage.work("batching", "ingest", "batching")
 
     def when_message_is_sent(self, queue: str, **message: object) -> None:
         """Send a user's message as it is. Who works on it may refuse it."""

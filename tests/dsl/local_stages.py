@@ -1,7 +1,7 @@
 """Stages in this process: an instance in memory, and a lake in a directory."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,15 @@ import pyarrow.parquet as pq
 
 from lakebed.backends.aws.job_queues import received_record
 from lakebed.backends.local.object_store import LocalObjectStore
+from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.backends.local.transaction_logs import SqliteTransactionLog
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.batching import batches_of
 from lakebed.bootstrap.functions.query_answers import QueuedQueries, answers_over
 from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
 from lakebed.bootstrap.local import open_local
+from lakebed.ingest.submit_files import SubmitFiles, Submitted
 from lakebed.lake import Lake
 from lakebed.model.jobs import COMPACTION_CREATION, COMPACTION_QUEUE
 from lakebed.model.names import JobId, TransactionNumber
@@ -54,6 +57,13 @@ class _LocalStage:
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows, path)
         return str(path)
+
+    def submit(self, table: Table, names: Sequence[str]) -> Submitted:
+        """As users of an instance do with files in a bucket: this folder stands for it."""
+        service = SubmitFiles(
+            batches=batches_of(self._app), files=LocalSourceFiles(), clock=self._clock
+        )
+        return service.run(table._opened.id, table.name, names)
 
     def send(self, queue: str, message: Mapping[str, object]) -> None:
         body, message_group = json.dumps(message).encode(), str(message["id"])
@@ -137,6 +147,8 @@ class DirectoryStage(_LocalStage):
         for kind in kinds:
             if kind == "ingest":
                 run_ingest_task(app, self._landing)
+            elif kind == "batching":
+                self._housekeeping._batched(None, lambda: False)
             elif kind == "commits":
                 self.lake.commit_queued()
             elif kind == "compaction":

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakebed.backends.aws.job_queues import _text_of, received_record  # as through SQS
 from lakebed.backends.memory import (
     MemoryFeedRegistry,
+    MemoryFileBatches,
     MemoryJobQueues,
     MemoryJobTracker,
     MemoryLeases,
@@ -26,19 +27,28 @@ from lakebed.backends.memory import (
 from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.feeds.stores import FeedStores
 from lakebed.bootstrap.functions import committer, dead_letters
+from lakebed.bootstrap.functions.batches.batching import BatchTables
 from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.functions.table_stores import TableStores, table_stores
 from lakebed.bootstrap.memory import Memory
 from lakebed.ingest.sources import ArrowSource
 from lakebed.model.feeds.held_bytes import HeldBytes
-from lakebed.model.jobs import COMPACTION_QUEUE, decode_table_message
+from lakebed.model.jobs import (
+    BATCHING,
+    BULK_IMPORT_QUEUE,
+    COMPACTION_QUEUE,
+    INGEST_QUEUE,
+    decode_table_message,
+)
 from lakebed.model.names import JobId
 from lakebed.model.schema import schema_of
 from lakebed.ports.job_queue import JobQueue, Received
-from lakebed.schedules.send_ticks import SendTicks
+from lakebed.schedules.send_ticks import SendBatchTicks, SendTicks
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
+from lambdas.batching.handle import make_batches
+from lambdas.batching.trigger import send_ticks as send_batch_ticks
 from lambdas.committer.commit import commit
 from lambdas.dead_letters.give_up import give_up
 from lambdas.scheduled_work.handle import work_on_table
@@ -86,6 +96,7 @@ class MemoryInstance:
         self.marks = MemoryTableMarks()
         self.queues = MemoryJobQueues(self.clock)
         self.tracker = MemoryJobTracker()
+        self.batches = MemoryFileBatches()
         self.folder = folder
         (folder / "states").mkdir()
         stores = Stores(
@@ -97,6 +108,7 @@ class MemoryInstance:
             registry=self.registry,
             queues=self.queues,
             tracker=self.tracker,
+            batches=self.batches,
             feeds=FeedStores(
                 MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes(), {}
             ),
@@ -149,12 +161,29 @@ class MemoryInstance:
 
     def trigger_of(self, work: str) -> Handler:
         """Return the function that sends what is due of one kind of scheduled work."""
+        if work == BATCHING:
+            queue = self.queues.open(BATCHING)
+            ticks = SendBatchTicks(batches=self.batches, queue=queue)
+            return scheduled_handler(once(ticks), send_batch_ticks)
         return scheduled_handler(once(self.ticks(work)), send_ticks)
 
     def handler_of(self, work: str) -> Handler:
         """Return the function that does one kind of scheduled work."""
+        if work == BATCHING:
+            return queue_handler(once(self._batch_tables()), decode_table_message, make_batches)
         app = app_over(work, self.stores, open_job_stores=self.job_stores)
         return queue_handler(once(app), decode_table_message, work_on_table)
+
+    def _batch_tables(self) -> BatchTables:
+        return BatchTables(
+            self.stores,
+            batches=self.batches,
+            queues={
+                "ingest": self.queues.open(INGEST_QUEUE),
+                "bulk-import": self.queues.open(BULK_IMPORT_QUEUE),
+            },
+            tracker=self.tracker,
+        )
 
     def committer_app(self) -> committer.App:
         return committer.App(

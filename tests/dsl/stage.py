@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 import pyarrow as pa
 
+from lakebed.ingest.submit_files import Submitted
 from lakebed.lake import Lake
 from lakebed.table import Table
 
 Work = Literal[
+    "batching",
     "ingest",
     "commits",
     "splitting",
@@ -42,6 +44,10 @@ class Stage(Protocol):
 
     def send(self, queue: str, message: Mapping[str, object]) -> None:
         """Send a user's message; it has the group of its id."""
+        ...
+
+    def submit(self, table: Table, names: Sequence[str]) -> Submitted:
+        """Submit files that were put, as users do."""
         ...
 
     def work(self, *kinds: Work) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from obstore.store import S3Store
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.config.instance import InstanceResources
+from lakebed.config.deployments.instance_resources import InstanceResources
 from tests.servers.s3 import S3Server
 
 OBJECTS = "objects/"

@@ -13,7 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
+from lakebed.config.dynamo_tables import (
+    BATCHES_TABLE,
+    LOG_TABLE,
+    REGISTRY_TABLE,
+    TRACKER_TABLE,
+)
 from lakebed.config.environments import IngestTaskEnvironment
 from tests.servers.fixtures import ministack  # noqa: F401 - it is a fixture
 from tests.servers.s3 import BUCKET, S3Server
@@ -76,6 +81,7 @@ def instance(
         log_table=ministack.new_table(LOG_TABLE),
         registry_table=ministack.new_table(REGISTRY_TABLE),
         tracker_table=ministack.new_table(TRACKER_TABLE),
+        batches_table=ministack.new_table(BATCHES_TABLE),
         sources=f"s3://{BUCKET}/{prefix}/landing",
         **urls,
     )

@@ -10,8 +10,9 @@ import pytest
 
 from lakebed.backends.aws import transaction_logs
 from lakebed.bootstrap.aws import open_instance
+from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
-from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
+from lakebed.config.instance import InstanceId, parameter_name
 from lakebed.inspection.fsck import FsckReport
 from lakebed.lake import Lake
 from tests.e2e.damageable_aws_lake import DamageableAwsLake

@@ -14,8 +14,9 @@ import pytest
 import lakebed
 from demo import flights as demo
 from lakebed.bootstrap.aws import open_instance
+from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
-from lakebed.config.instance import InstanceId, InstanceResources, encode_resources, parameter_name
+from lakebed.config.instance import InstanceId, parameter_name
 from lakebed.errors import (
     CorruptError,
     DeniedError,

@@ -18,7 +18,7 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap import machine
 from lakebed.bootstrap.merge_process import merge_helpers
 from lakebed.bootstrap.object_places import ObjectsLocation
-from lakebed.config.instance import InstanceResources
+from lakebed.config.deployments.instance_resources import InstanceResources
 from lakebed.kernels.toolchain.presence import SWITCH, available
 from lakebed.sorted_files.merging import file_merge, parallel_merge, stretch_merge
 from lakebed.sorted_files.merging import helper_processes as helping

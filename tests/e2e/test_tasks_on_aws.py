@@ -77,8 +77,8 @@ def test_files_that_a_message_names_become_rows_and_then_are_merged(
         "rejected",
     )
     assert "s3://elsewhere/x.csv" in told["bad"].reason
-    assert lines[-1]["event"] == "task_ended"
-    assert lines[-1]["ending"] == "stopped"
+    (ended,) = [line for line in lines if line["event"] == "task_ended"]
+    assert ended["ending"] == "stopped"
 
     assert app.create_jobs.run(app.catalog.find("trips")) == 1
     with task("compaction", environment) as process:

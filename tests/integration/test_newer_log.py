@@ -171,9 +171,11 @@ def test_a_bulk_import_is_not_rejected(newer: Newer) -> None:
     instance, queue = newer.instance, newer.instance.queues.open(BULK_IMPORT_QUEUE)
     service = StartRuns(
         find_table=instance.lake.catalog.find,
+        find_id=instance.lake.catalog.find_id,
+        batches=instance.batches,
         check_file=lambda _: None,
         requests=ImportRequests(MemoryObjectStore(instance.clock)),
-        runs=SparkPlatform(),
+        platforms={"serverless": SparkPlatform()},
         tracker=instance.tracker,
         clock=instance.clock,
     )

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
+import msgspec
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakebed.backends.memory import MemoryTransactionLog, VirtualClock
 from lakebed.errors import ConflictError, FencedError, InvalidError, LakebedError
-from lakebed.model.files import FileReference, StoredFile, bounds_of
+from lakebed.model.files import BOUND_BYTES, FileReference, KeyBounds, StoredFile, bounds_of
 from lakebed.model.keys import encode_field, encode_key
 from lakebed.model.names import (
     CommitId,
@@ -26,6 +28,7 @@ from lakebed.model.names import (
     entry_checksum,
     file_name,
 )
+from lakebed.model.partitions import splits
 from lakebed.model.schema import Field, Schema
 from lakebed.model.types import type_of
 from lakebed.statestore.head import TableHead
@@ -103,8 +106,8 @@ class Writers:
     def planned(self, state: TableState, kind: int) -> Transaction:
         if self.sent and self.rng.random() < 0.05:
             return self.rng.choice(self.sent)
-        change = KINDS[kind % len(KINDS)]
-        return self.transaction(state, *(made for made in [change(self, state)] if made))
+        made = KINDS[kind % len(KINDS)](self, state)
+        return self.transaction(state, *(made if isinstance(made, tuple) else (made,) * bool(made)))
 
     def transaction(self, state: TableState, *changes: Change) -> Transaction:
         known = state.head()
@@ -190,6 +193,18 @@ class Writers:
         shares = tuple((r.file.name, weights) for r, _ in state.references(partition)[::2])
         return Split(partition, points, shares)
 
+    def presplit(self, state: TableState) -> tuple[Change, ...]:
+        """Split a leaf and add a file for each new one, as a bulk import does."""
+        partition = self.partition(state)
+        key_range = own_key_range(state, partition)
+        points = sorted({p for p in self.points() if splits(key_range, p)})
+        files = []
+        for low, high in pairwise((key_range.min, *points, key_range.max)):
+            whole = self.reference(state, partition)
+            own = msgspec.structs.replace(whole, bounds=KeyBounds(low or b"", high))
+            files.append(own)
+        return Split(partition, tuple(points)), AddFiles(tuple(files))
+
     def unsplittable(self, state: TableState) -> Change:
         return MarkUnsplittable(self.partition(state), 5)
 
@@ -213,11 +228,12 @@ class Writers:
         return self.rng.choice([PutPin("p", until), PutPin("q", until), DropPin("p")])
 
 
-KINDS: list[Callable[[Writers, TableState], Change | None]] = [
+KINDS: list[Callable[[Writers, TableState], Change | tuple[Change, ...] | None]] = [
     *[Writers.add] * 6,
     *[Writers.claim] * 4,
     *[Writers.replace] * 3,
     *[Writers.split] * 3,
+    *[Writers.presplit] * 2,
     Writers.give_up,
     Writers.unsplittable,
     Writers.remove,
@@ -291,11 +307,23 @@ def check_after(
         elif isinstance(change, RemoveGarbage):
             added -= set(change.files)
         elif isinstance(change, Split):
-            assert rows_of(state) == before, "a split loses and makes no rows"
+            after = rows_of(state)
+            assert {name: after[name] for name in before} == before, "a split loses no rows"
+    if [type(change) for change in transaction.changes] == [Split, AddFiles]:
+        check_own_leaves(references, transaction.changes[-1])
     assert referenced | garbage == added, "every file is referenced or garbage"
     jobs = {job.id for job in state.jobs()}
     holding = {job for leaf in leaves for _, job in state.references(leaf) if job is not None}
     assert holding == jobs, "a job lives with its claim"
+
+
+def check_own_leaves(references: Sequence[FileReference], change: Change) -> None:
+    assert isinstance(change, AddFiles)
+    for sent in change.files:
+        mine = [r for r in references if r.file.name == sent.file.name]
+        assert [(r.rows, r.exact) for r in mine] == [(sent.rows, True)], "in its own leaf, exactly"
+        assert len(mine[0].bounds.min) <= BOUND_BYTES
+        assert len(mine[0].bounds.max or b"") <= BOUND_BYTES
 
 
 def rows_of(state: TableState) -> Counter[FileName]:

@@ -2,13 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from lakebed.backends.aws.at_once import AtOnce
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.items import Items
 from lakebed.backends.system import SystemClock, system_random
@@ -42,6 +43,15 @@ FILLERS = 2_000
 cancelled: the larger the table, the more is lost of what was written meanwhile."""
 
 
+class OneByOne(AtOnce):
+    """No threads: requests go one after the other."""
+
+    def run(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Call all."""
+        for call in calls:
+            call()
+
+
 @dataclass(frozen=True)
 class MotoServer:
     """A stand-in of DynamoDB in this process: for one thread, and known to lose acknowledged writes
@@ -51,9 +61,11 @@ class MotoServer:
 
     def clients(self, *, clock: Clock | None = None) -> AmazonClients:
         """Return clients; only while moto is on."""
-        return AmazonClients(
+        clients = AmazonClients(
             clock=clock or SystemClock(), rng=system_random(), region_name="us-east-1"
         )
+        clients.at_once = OneByOne()
+        return clients
 
     def new_table(self, table: DynamoTable) -> str:
         """Make a table. Returns its name."""

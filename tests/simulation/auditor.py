@@ -43,7 +43,6 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.log_entries.time_changes import TellTime
 from lakebed.statestore.log_entries.transactions import (
     Change,
     Transaction,
@@ -120,10 +119,6 @@ class Auditor:
         self.deleted: dict[tuple[TransactionNumber, CommitId], Counter[Row] | None] = {}
         """What deletes took away, by entry and commit; None: not known, processing changes rows."""
         self._commit = CommitId("")
-        self._told: dict[str, TellTime] = {}
-        self._set_back_at = TransactionNumber(0)
-        """The last entry in which a clock said less than before: a leap to what it says there makes
-        what was done before older than it is (H35)."""
 
     @property
     def number(self) -> TransactionNumber:
@@ -168,7 +163,6 @@ class Auditor:
                 self._note(transaction, moment)
                 self._commit = transaction.id
                 for change in transaction.changes:
-                    self._note_clock(change, number)
                     self._apply(change, moment)
                 for position in transaction.positions:
                     position.apply(self.state, moment)
@@ -190,7 +184,7 @@ class Auditor:
         if garbage is None:
             return
         since = self._garbage_since[file]
-        young = since + delay > now + LEAP_MAX and garbage.number >= self._set_back_at
+        young = since + delay > now + LEAP_MAX
         # A leap makes it younger than it is: who found it due before may be about to delete it.
         early = garbage.at + delay > now and since + delay > self._clock.now()
         if early or young:
@@ -266,13 +260,6 @@ class Auditor:
             gone = Counter({row: n for row, n in given.items() if row[:width] in keys})
         if gone:
             self._rows.append((moment.number, lambda rows: rows - gone))
-
-    def _note_clock(self, change: Change, number: TransactionNumber) -> None:
-        if isinstance(change, TellTime):
-            told = self._told.get(change.machine)
-            self._told[change.machine] = change
-            if told and change.at + LEAP_MAX < told.at + change.uptime - told.uptime:
-                self._set_back_at = number
 
     def _note_deleted(self, change: DeleteRanges, moment: Moment) -> None:
         """Write down what a delete of ranges takes away, before it does. What else the same entry

@@ -16,11 +16,11 @@ class KillableRegistry:
         self._faults = faults
         self._crashes = crashes
 
-    def claim(self, name: TableName, table: TableId) -> None:
+    def claim(self, name: TableName, table: TableId, *, declared: bool = False) -> None:
         """Give a free name to a table."""
         self._pass_door()
         with self._crashes.effect("name claim"):
-            self._registry.claim(name, table)
+            self._registry.claim(name, table, declared=declared)
 
     def find(self, name: TableName) -> TableEntry | None:
         """Return the table called `name`."""
@@ -49,6 +49,12 @@ class KillableRegistry:
         self._pass_door()
         with self._crashes.effect("quarantine"):
             self._registry.quarantine(name, table)
+
+    def declare(self, name: TableName, table: TableId) -> None:
+        """Note that a table is declared."""
+        self._pass_door()
+        with self._crashes.effect("declaration"):
+            self._registry.declare(name, table)
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import violation
+from tests.simulation.batches.batch_twins import BATCH_TWINS
 from tests.simulation.twins import TWINS, Twin
 from tests.simulation.versions.version_twins import VERSION_TWINS
 from tests.simulation.violation import Violation
@@ -52,5 +53,5 @@ def test_the_world_notices_the_twin(
 def test_every_checker_has_a_twin_that_it_catches() -> None:
     names = [name for name in vars(violation) if name.isupper() and not name.startswith("FED_")]
     checkers = {getattr(violation, name) for name in names}
-    twins = (*TWINS.values(), *VERSION_TWINS.values())
+    twins = (*TWINS.values(), *VERSION_TWINS.values(), *BATCH_TWINS.values())
     assert checkers == {checker for twin in twins for checker in twin.checkers}

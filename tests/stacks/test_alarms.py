@@ -4,15 +4,21 @@ import math
 import re
 from typing import Any
 
+import click
 import pytest
 
+from lakebed.cli.main import program
 from lakebed.config.instance import instance_settings
 from lakebed.errors import InvalidError
 from lakebed.observe.metrics import NAMESPACE
-from tests.stacks.conftest import Synthesize, Templates
+from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.test_templates import only, resources
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:operators"
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:notices"
+NOTICE = re.compile(r"[^`]+; run `(?P<command>[^`]+)`: see (?P<page>docs/operate/[a-z-]+\.md)")
+DESCRIPTION_CHARACTERS_MAX = 1_024
+"""What CloudWatch takes."""
 UNITS = {"minute": 60, "minutes": 60, "hour": 3_600, "day": 86_400, "days": 86_400}
 CALLED = {"query-answer", "networking-check"}
 """Functions that neither a schedule nor a queue runs."""
@@ -67,6 +73,7 @@ def test_every_alarm_tells_the_topic_of_the_instance(templates: Templates) -> No
     for alarm in found:
         (action,) = alarm["AlarmActions"]
         assert action["Fn::Join"][1][-1].endswith(":lakebed-dev-alarms"), alarm["AlarmName"]
+        assert alarm["OKActions"] == alarm["AlarmActions"], "it is told when it is over, too"
     assert only(templates, "AWS::SNS::Topic")["TopicName"] == "lakebed-dev-alarms"
 
 
@@ -97,6 +104,70 @@ def test_a_topic_of_yours_takes_the_place_of_the_instances_own(synthesize: Synth
     templates = synthesize(alarm_topic_arn=TOPIC)
     assert not resources(templates, "AWS::SNS::Topic")
     assert {tuple(alarm["AlarmActions"]) for alarm in alarms(templates)} == {(TOPIC,)}
+    assert {tuple(alarm["OKActions"]) for alarm in alarms(templates)} == {(TOPIC,)}
+
+
+def test_listeners_of_three_kinds_are_subscribed_to_a_topic_with_a_key(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    assert "KmsMasterKeyId" not in only(templates, "AWS::SNS::Topic")
+    assert not resources(templates, "AWS::KMS::Key")
+    told = synthesize(
+        alarm_mail="ops@example.org",
+        notices_mail="ops@example.org,night@example.org",
+        notices_https="https://hooks.example.org/a",
+        notices_queue=QUEUE,
+    )
+    found = [one["Properties"] for one in resources(told, "AWS::SNS::Subscription")]
+    assert sorted((one["Protocol"], one["Endpoint"]) for one in found) == [
+        ("email", "night@example.org"),
+        ("email", "ops@example.org"),
+        ("https", "https://hooks.example.org/a"),
+        ("sqs", QUEUE),
+    ]
+    assert "KmsMasterKeyId" in only(told, "AWS::SNS::Topic")
+    key = only(told, "AWS::KMS::Key")
+    assert key["EnableKeyRotation"]
+    (statement,) = [s for s in key["KeyPolicy"]["Statement"] if "Service" in s["Principal"]]
+    assert statement["Principal"]["Service"] == "cloudwatch.amazonaws.com"
+    assert statement["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
+    assert statement["Condition"]["StringEquals"] == {
+        "aws:SourceAccount": {"Ref": "AWS::AccountId"}
+    }
+
+
+def test_each_alarm_says_what_is_wrong_its_page_and_a_command_that_there_is(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    with_feeds = synthesize(feed_workers_max="1", feed_take="true", feed_push="true")
+    for alarm in [*alarms(templates), *alarms(with_feeds)]:
+        told = NOTICE.fullmatch(alarm["AlarmDescription"])
+        assert told is not None, alarm["AlarmDescription"]
+        page = (ROOT / told["page"]).read_text("utf-8")
+        assert page.startswith("# Alarm: "), told["page"]
+        assert "**What it says.**" in page
+        assert "**What you can do.**" in page or "## What to do" in page
+        assert len(alarm["AlarmDescription"]) <= DESCRIPTION_CHARACTERS_MAX
+        words = told["command"].split()
+        if words[0] == "aws":
+            assert words[1:3] == ["logs", "tail"]
+            continue
+        assert words[:3] == ["lakebed", "--at", "dev"]
+        assert is_command(words[3:]), told["command"]
+
+
+def is_command(words: list[str]) -> bool:
+    """Whether words are a command of ours, with options and choices that it knows."""
+    found: click.Command = program
+    while isinstance(found, click.Group) and words:
+        name, *words = words
+        if name not in found.commands:
+            return False
+        found = found.commands[name]
+    options = {option for param in found.params for option in param.opts}
+    named = {word for word in words if word.startswith("--")}
+    asks_for_one = isinstance(found, click.Group) and not found.invoke_without_command
+    return not asks_for_one and named <= options
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
-from lakebed.backends.aws.spark_runs import CONF
+from lakebed.backends.aws.spark.submit_conf import CONF
 from stacks.bulk_import import GB_PER_VCPU
 from stacks.constructs.python_bundle import SPARK, PythonBundle, target_of
 from tests.stacks.conftest import Synthesize, Templates

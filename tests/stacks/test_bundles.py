@@ -21,7 +21,8 @@ from tests.servers.built_images import python_of_debian, skip_where_images_canno
 from tests.stacks.conftest import ROOT, Synthesize
 from tests.stacks.test_functions import HANDLERS
 
-OF_ROWS = ("lambdas.query.", "lambdas.bulk_import.start")
+OF_HISTORY = ("lambdas.history.handle.handler",)
+OF_ROWS = ("lambdas.history.", "lambdas.query.", "lambdas.bulk_import.start")
 """Handlers whose bundle holds Arrow begin with these."""
 OF_FEEDS = (
     "lambdas.feed_tasks.start.handler",
@@ -36,7 +37,7 @@ MEGABYTES_MAX = 250
 @pytest.fixture(scope="module")
 def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("assembly")
-    synthesize(folder, feed_workers_max="1", feed_push="true", feed_take="true")
+    synthesize(folder, feed_workers_max="1", feed_push="true", feed_take="true", history_days="30")
     return folder
 
 
@@ -64,9 +65,9 @@ assert not late, f"imported at once: {{late}}"
 """
 
 
-@pytest.mark.parametrize("handler", [*HANDLERS, *OF_FEEDS])
+@pytest.mark.parametrize("handler", [*HANDLERS, *OF_FEEDS, *OF_HISTORY])
 def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
-    moves_rows = handler.startswith(("lambdas.feeds.", "lambdas.query."))
+    moves_rows = handler.startswith(("lambdas.feeds.", "lambdas.history.", "lambdas.query."))
     program = CLEAN.format(
         folder=str(bundles(assembly)[handler]),
         module=handler.removesuffix(".handler"),
@@ -227,7 +228,7 @@ def test_handlers_import_under_the_python_of_their_runtime(bundle: Bundle) -> No
     handlers = [handler.removesuffix(".handler") for handler in (*HANDLERS, *OF_FEEDS)]
     of_bundle = dict.fromkeys(handlers, STATE)
     of_bundle |= {name: ROWS for name in handlers if name.startswith(OF_ROWS)}
-    of_bundle |= {name: FEEDS for name in handlers if name.startswith("lambdas.feeds.")}
+    of_bundle["lambdas.feeds.take"] = FEEDS
     modules = [name for name in handlers if of_bundle[name] is bundle]
     assert modules
     folder = PythonBundle(bundle, target).folder

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 
-from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
+from lakebed.config.job_queues import ALL_QUEUES
 from lakebed.costs import idle_costs
 from lakebed.observe.metrics import METRICS, NAMESPACE
 from tests.stacks.conftest import Templates
@@ -18,7 +18,7 @@ def test_the_dashboard_shows_every_metric_and_queue(templates: Templates) -> Non
         assert re.search(rf"{NAMESPACE}\W+{metric.name}\W+instance\W+dev", text), metric.name
     named = set(re.findall(rf"{NAMESPACE}\W+(\w+)", text))
     assert named == {metric.name for metric in METRICS}
-    for shape in (*JOB_QUEUES, *TICK_QUEUES):
+    for shape in ALL_QUEUES:
         assert len(re.findall(rf"label\W+{shape.kind}[^\w-]", text)) == 3
 
 

@@ -9,8 +9,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lakebed.backends.aws.clients import AmazonClients
+from lakebed.config.deployments.instance_resources import (
+    InstanceResources,
+    decode_resources,
+    encode_resources,
+)
 from lakebed.config.dynamo_tables import DYNAMO_TABLES, TRACKER_TABLE
-from lakebed.config.instance import InstanceId, InstanceResources, decode_resources, parameter_name
+from lakebed.config.instance import InstanceId, parameter_name
+from lakebed.model.releases import BEFORE, RELEASES
 from tests.servers.cdk import Cdk, DeployedInstance, named_network
 from tests.servers.dynamo import create_arguments
 from tests.servers.s3 import S3Server
@@ -40,7 +46,7 @@ def test_deployed_resources_are_where_the_parameter_says(
     deployed_instance: DeployedInstance, clients: AmazonClients
 ) -> None:
     found = resources_of(clients, deployed_instance.instance)
-    named = {found.log_table, found.registry_table, found.tracker_table}
+    named = {found.log_table, found.registry_table, found.tracker_table, found.batches_table}
     assert tables(clients, deployed_instance.instance) == named
     assert found.bucket == "lakebed-tests-data-000000000000-us-east-1"
     for url in found.queues.values():
@@ -102,7 +108,7 @@ def test_data_outlives_the_stacks_and_is_taken_over_again(
     cdk.run("destroy", "--all", "--force", "--app", str(kept))
     with pytest.raises(ClientError, match="ParameterNotFound"):
         resources_of(clients, "life")
-    assert len(tables(clients, "life")) == 3
+    assert tables(clients, "life") == {f"lakebed-life-{table.part}" for table in DYNAMO_TABLES}
 
     mapping = tmp_path / "mapping.json"
     mapping.write_text(
@@ -139,7 +145,8 @@ def test_a_first_deployment_that_fails_is_rolled_back_and_repeated(
     cdk.bootstrap()
     synthesize(out, instance="failed", **named_network(ministack))
     tracker = create_arguments("lakebed-failed-tracker", TRACKER_TABLE)
-    clients.dynamodb.create_table(**tracker)
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+    clients.dynamodb.create_table(**tracker, StreamSpecification=stream)
     wanted = ("failed/State", "--require-approval", "never", "--app", str(out))
 
     done = cdk.try_("deploy", *wanted)
@@ -179,6 +186,42 @@ def test_a_change_of_spark_is_refused_and_taken_back_while_it_is_started(
     clients.ssm.delete_parameter(Name=started)
     cdk.run("deploy", *wanted, str(large))
     assert "Number of stacks with differences: 0" in cdk.run(*unchanged, str(large))
+
+
+@pytest.mark.slow
+def test_a_deployment_that_skips_a_release_is_refused_before_anything_changes(
+    ministack: S3Server, clients: AmazonClients, synthesize: Synthesize, tmp_path: Path
+) -> None:
+    cdk, out = Cdk(ministack, tmp_path / "out"), tmp_path / "assembly"
+    cdk.bootstrap()
+    synthesize(out, instance="skips", **named_network(ministack))
+
+    def say(release: str) -> None:
+        """Let the instance's parameter say which release deployed it."""
+        there = InstanceResources(
+            instance=InstanceId("skips"),
+            bucket="data",
+            log_table="log",
+            registry_table="registry",
+            tracker_table="tracker",
+            release=release,
+        )
+        name = parameter_name(InstanceId("skips"))
+        told = {"Name": name, "Value": encode_resources(there), "Type": "String"}
+        clients.ssm.put_parameter(**told, Overwrite=True)
+
+    say(RELEASES[0].name)
+    done = cdk.try_("deploy", "--all", "--require-approval", "never", "--app", str(out))
+    assert done.returncode != 0
+    assert "a release would be skipped" in done.stdout
+    assert f"deploy {RELEASES[1].name} first" in done.stdout
+    assert not tables(clients, "skips")
+
+    say(BEFORE.name)
+    wanted = ("skips/Release", "--require-approval", "never", "--app", str(out))
+    cdk.run("deploy", *wanted)
+    say(RELEASES[0].name)  # what is checked already is not checked again
+    assert "no changes" in cdk.run("deploy", *wanted)
 
 
 def bucket_ids(templates: Templates) -> dict[str, str]:

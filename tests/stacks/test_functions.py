@@ -6,6 +6,8 @@ from typing import Any, get_args
 import pytest
 
 from lakebed.config.environments import (
+    BatchingEnvironment,
+    BatchingTriggerEnvironment,
     BulkImportFollowEnvironment,
     BulkImportStartEnvironment,
     CommitterEnvironment,
@@ -14,6 +16,7 @@ from lakebed.config.environments import (
     FunctionEnvironment,
     QueryEnvironment,
     QueryQueueEnvironment,
+    ReleaseCheckEnvironment,
     ReportedEnvironment,
     ScheduledWorkEnvironment,
     TableFunctionEnvironment,
@@ -21,7 +24,7 @@ from lakebed.config.environments import (
     TriggerEnvironment,
     variables_named,
 )
-from lakebed.config.job_queues import BULK_IMPORT_JOBS, COMMITS, QUERIES, TICK_QUEUES
+from lakebed.config.job_queues import BATCHING, BULK_IMPORT_JOBS, COMMITS, QUERIES, TICK_QUEUES
 from stacks.permissions import IMPORTS, RESULTS, UNNAMED, Folder, keys_of
 from tests.stacks.conftest import Synthesize, Templates
 from tests.stacks.normalised_templates import of_any_machine
@@ -30,6 +33,8 @@ from tests.stacks.test_templates import resources
 ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     **{f"{shape.kind}-trigger": TriggerEnvironment for shape in TICK_QUEUES},
     **{f"{shape.kind}-handle": ScheduledWorkEnvironment for shape in TICK_QUEUES},
+    "batching-trigger": BatchingTriggerEnvironment,
+    "batching-handle": BatchingEnvironment,
     "committer-commit": CommitterEnvironment,
     "compaction-creation-handle": CompactionCreationEnvironment,
     "dead-letters-give-up": DeadLettersEnvironment,
@@ -40,15 +45,20 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     "sweep-nameless": TableFunctionEnvironment,
     "compaction-tasks-start": TaskStartEnvironment,
     "ingest-tasks-start": TaskStartEnvironment,
+    "release-check": ReleaseCheckEnvironment,
 }
 """Of each function that is deployed, by its name in an instance."""
 
 REPORTED = variables_named(ReportedEnvironment)
-"""What each of them is told, too."""
+"""What each of them is told, too, that works on the lake."""
+DEPLOYING = {"release-check"}
+"""Functions that a deployment waits for."""
 
 HANDLERS = [
     f"lambdas.{room}.{verb}.handler"
     for room, verb in (
+        ("batching", "handle"),
+        ("batching", "trigger"),
         ("bulk_import", "follow"),
         ("bulk_import", "start"),
         ("committer", "commit"),
@@ -57,6 +67,7 @@ HANDLERS = [
         ("ingest_tasks", "start"),
         ("query", "answer"),
         ("query", "handle"),
+        ("release", "check"),
         ("scheduled_work", "handle"),
         ("scheduled_work", "trigger"),
         ("sweep", "nameless"),
@@ -65,6 +76,7 @@ HANDLERS = [
 """What functions run."""
 
 FUNCTIONS_OF_QUEUES = {
+    BATCHING.kind: "batching-handle",
     COMMITS.kind: "committer-commit",
     QUERIES.kind: "query-handle",
     BULK_IMPORT_JOBS.kind: "bulk-import-start",
@@ -73,6 +85,7 @@ FUNCTIONS_OF_QUEUES = {
 """Who works on what is in a queue."""
 
 SCHEDULES = [
+    BATCHING.kind,
     *(shape.kind for shape in TICK_QUEUES),
     "sweep-nameless",
     "dead-letters",
@@ -86,8 +99,10 @@ FOLDERS = (
     *(f"/{keys_of(folder)}" for folder in get_args(Folder)),
     f"/{RESULTS}",
     f"/{IMPORTS}",
+    "/jobruns/*",
 )
-"""The only parts of buckets that a role names without naming each object."""
+"""The only parts of buckets that a role names without naming each object; and runs of Spark, which
+have ids."""
 
 
 IN_CLUSTER = ":task/lakebed-dev-tasks/*"
@@ -116,8 +131,10 @@ def test_a_function_is_given_what_it_reads(functions: dict[str, dict[str, Any]])
     assert set(functions) == set(ENVIRONMENTS)
     for name, function in functions.items():
         variables = function["Environment"]["Variables"]
-        assert set(variables) == variables_named(ENVIRONMENTS[name]) | REPORTED, name
-        assert variables["LAKEBED_PROCESSES_TABLE"] == "lakebed-dev-tracker"
+        reported = set() if name in DEPLOYING else REPORTED
+        assert set(variables) == variables_named(ENVIRONMENTS[name]) | reported, name
+        told = variables.get("LAKEBED_PROCESSES_TABLE", "none")
+        assert told == ("lakebed-dev-tracker" if reported else "none")
 
 
 def test_a_function_is_called_as_its_handler(functions: dict[str, dict[str, Any]]) -> None:
@@ -141,7 +158,7 @@ def test_a_function_that_opens_tables_is_told_the_size_of_its_disk(
             else:
                 assert "EphemeralStorage" not in function
                 without.add(function["Handler"].split(".")[2])
-        assert without == {"start", "trigger"}, "these open no table"
+        assert without == {"start", "trigger", "check"}, "these open no table"
 
 
 def test_what_fails_of_a_batch_comes_back_and_nothing_else(templates: Templates) -> None:
@@ -186,7 +203,7 @@ def test_schedules_and_functions_rest_while_an_instance_is_paused(
 
 
 def test_each_function_has_a_role_of_its_own_with_exact_statements(templates: Templates) -> None:
-    assert not resources(templates, "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+    assert not resources(templates, "AWS::IAM::Policy")
     roles = properties(templates, "AWS::IAM::Role")
     assert len(roles) == len(ENVIRONMENTS) + len(ROLES_OF_OTHERS)
     for role in roles:
@@ -219,7 +236,7 @@ def test_each_function_and_task_may_report_itself_and_reports_of_jobs_are_others
             partitions[keys[0]].append(keys)
         reporters += len(of_tracker) > 0
     others = len(ROLES_WITHOUT_DATA)
-    assert reporters == len(ENVIRONMENTS) + len(ROLES_OF_OTHERS) - others
+    assert reporters == len(ENVIRONMENTS) - len(DEPLOYING) + len(ROLES_OF_OTHERS) - others
     assert partitions["process#*"] == [["process#*"]] * reporters
     assert {tuple(keys) for keys in partitions["job#*"]} == {("job#*", "task#*")}
 

@@ -30,6 +30,11 @@ def with_all(synthesize: Synthesize) -> Templates:
         feed_workers_max="1",
         feed_queues=QUEUE,
         feed_push="true",
+        job_events="true",
+        notices_queue=QUEUE.removesuffix(".fifo"),
+        people_direct="true",
+        people_reader="arn:aws:iam::123456789012:root",
+        history_days="30",
     )
 
 

@@ -46,7 +46,7 @@ def test_a_message_gets_its_run_while_it_is_out_of_sight_once(templates: Templat
     work = sum(s["ScalingConfig"]["MaximumConcurrency"] * seconds for s, _, seconds in found)
     work += scheduled_seconds(templates)
     wait = work / FUNCTION_RUNS.new_account + max(seconds for _, _, seconds in found)
-    assert len(found) == 8
+    assert len(found) == 9
     for source, queue, _ in found:
         assert source["ScalingConfig"]["MaximumConcurrency"] >= RUNS_MIN
         assert wait < queue["VisibilityTimeout"], queue["QueueName"]

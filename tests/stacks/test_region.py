@@ -11,8 +11,8 @@ import pytest
 from lakebed.config.instance import InstanceSettings
 from lakebed.config.regions import partition_of
 from lakebed.errors import InvalidError
+from stacks.constructs.region import check_region
 from stacks.instance import PARTITIONS, instance_app
-from stacks.region import check_region
 from tests.stacks.conftest import CONTEXT, HERE, ROOT
 from tests.stacks.test_security import KEY
 

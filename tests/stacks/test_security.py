@@ -14,6 +14,7 @@ from tests.stacks.test_functions import ROLES_WITHOUT_DATA
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo"
 SOURCES = "s3://landing/files,s3://more"
+LISTENER = {"notices_mail": "ops@example.org"}
 
 SPARK = '"Service": "emr-serverless'
 """In the trust policy of the role of Spark's runs."""
@@ -23,7 +24,7 @@ Resource = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def with_key(synthesize: Synthesize) -> Templates:
-    return synthesize(key_arn=KEY, sources=SOURCES)
+    return synthesize(key_arn=KEY, sources=SOURCES, **LISTENER)
 
 
 def test_templates_keep_every_rule(templates: Templates, with_key: Templates) -> None:
@@ -83,8 +84,8 @@ def test_a_role_that_a_service_takes_for_anybody_is_found(
     assert len(drop("aws:SourceAccount")) == len(drop("aws:SourceArn")) == roles
 
 
-def test_a_service_that_a_topic_or_function_lets_in_for_anybody_is_found(
-    templates: Templates,
+def test_a_service_that_a_topic_key_or_function_lets_in_for_anybody_is_found(
+    templates: Templates, with_key: Templates
 ) -> None:
     topic = broken(
         templates,
@@ -93,6 +94,13 @@ def test_a_service_that_a_topic_or_function_lets_in_for_anybody_is_found(
         lambda policy: [statement.pop("Condition") for statement in statements_of(policy)],
     )
     assert len(rules.services_without_source(topic)) == 2
+    key = broken(
+        with_key,
+        "AWS::KMS::Key",
+        "cloudwatch",
+        lambda found: [s.pop("Condition", None) for s in found["KeyPolicy"]["Statement"]],
+    )
+    assert len(rules.services_without_source(key)) == 2
     calls = broken(
         templates, "AWS::Lambda::Permission", "events", lambda told: told.pop("SourceArn")
     )

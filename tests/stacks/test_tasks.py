@@ -156,7 +156,8 @@ def test_a_network_of_ones_own_is_taken_as_it_is(synthesize: Synthesize) -> None
         if function["Properties"]["Handler"] == "lambdas.networking.check.handler"
     ]
     assert set(check["Environment"]["Variables"]) == variables_named(NetworkCheckEnvironment)
-    (checked,) = resources(own, "AWS::CloudFormation::CustomResource")
+    checks = {"networking": own["networking"]}
+    (checked,) = resources(checks, "AWS::CloudFormation::CustomResource")
     assert checked["Properties"]["Network"] == NETWORK["vpc_id"]
     for variables in starters(own):
         assert variables["LAKEBED_SUBNETS"] == NETWORK["subnet_ids"]

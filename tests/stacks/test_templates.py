@@ -10,14 +10,10 @@ import pytest
 
 from lakebed.backends.aws.object_store import UNFINISHED
 from lakebed.backends.memory.job_queues import RECEIVES_MAX
+from lakebed.config.deployments.instance_resources import decode_resources
 from lakebed.config.dynamo_tables import DYNAMO_TABLES, DynamoTable
-from lakebed.config.instance import (
-    IMPORTS_PREFIX,
-    OBJECTS_PREFIX,
-    InstanceId,
-    decode_resources,
-)
-from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
+from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, InstanceId
+from lakebed.config.job_queues import ALL_QUEUES, JOB_QUEUES, TICK_QUEUES
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import (
     BULK_IMPORT_QUEUE,
@@ -33,7 +29,7 @@ from tests.stacks.conftest import CONTEXT, HERE, ROOT, Synthesize, Templates, te
 from tests.stacks.deployment_summary import deployment_summary
 from tests.stacks.normalised_templates import of_any_machine
 
-SUMMARY_LINES_MAX = 800
+SUMMARY_LINES_MAX = 1_100
 DATA = ("AWS::S3::Bucket", "AWS::DynamoDB::Table")
 DEPLOYMENT_CHANGED = """\
 what is deployed changed. If that is meant, run this test with LAKEBED_GOLDEN=rewrite and review
@@ -133,11 +129,13 @@ def test_tables_are_made_as_tests_make_them(templates: Templates, table: DynamoT
     assert made["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     expiry = {"AttributeName": table.expiry, "Enabled": True} if table.expiry else None
     assert made.get("TimeToLiveSpecification") == expiry
+    stream = {"StreamViewType": "NEW_IMAGE"} if table.streamed else None
+    assert made.get("StreamSpecification") == stream
 
 
 def test_what_cannot_be_made_again_stays_when_the_stacks_go(templates: Templates) -> None:
     kept = resources(templates, *DATA)
-    assert len(kept) == 5
+    assert len(kept) == 6
     assert {resource["UpdateReplacePolicy"] for resource in kept} == {"Retain"}
     tables = resources(templates, "AWS::DynamoDB::Table")
     assert all(table["Properties"]["DeletionProtectionEnabled"] for table in tables)
@@ -159,15 +157,18 @@ def test_the_parameter_names_what_the_stacks_made(templates: Templates) -> None:
     parameter = only(templates, "AWS::SSM::Parameter")
     assert parameter["Name"] == "/lakebed/dev"
     parts = parameter["Value"]["Fn::Join"][1]
-    text = "".join(p if isinstance(p, str) else p["Fn::ImportValue"].split(":")[1] for p in parts)
+    text = "".join(p if isinstance(p, str) else p["Ref"].removeprefix("AWS::") for p in parts)
     found = decode_resources(text, InstanceId("dev"))
-    assert "RefBucket" in found.bucket
-    assert "RefLog" in found.log_table
-    assert "RefRegistry" in found.registry_table
-    assert "RefTracker" in found.tracker_table
-    assert set(found.queues) == {shape.kind for shape in (*JOB_QUEUES, *TICK_QUEUES)}
-    assert "RefJobsQueue" in found.queues["compaction"]
-    assert "RefCommitsQueue" in found.queues["commits"]
+    assert found.bucket == "lakebed-dev-data-AccountId-Region"
+    tables = {t["Properties"]["TableName"] for t in resources(templates, "AWS::DynamoDB::Table")}
+    named = {found.log_table, found.registry_table, found.tracker_table, found.batches_table}
+    assert named == tables
+    assert set(found.queues) == {shape.kind for shape in ALL_QUEUES}
+    queues = {q["Properties"]["QueueName"] for q in resources(templates, "AWS::SQS::Queue")}
+    for url in found.queues.values():
+        host, _, name = url.rpartition("/AccountId/")
+        assert host == "https://sqs.Region.URLSuffix"
+        assert name in queues
 
 
 def test_each_queue_has_dead_letters_and_alarms_that_name_their_page(
@@ -175,7 +176,8 @@ def test_each_queue_has_dead_letters_and_alarms_that_name_their_page(
 ) -> None:
     queues = {q["Properties"]["QueueName"]: q for q in resources(templates, "AWS::SQS::Queue")}
     live = {name for name in queues if not name.endswith("-dead.fifo")}
-    assert live == {f"lakebed-dev-{shape.kind}.fifo" for shape in (*JOB_QUEUES, *TICK_QUEUES)}
+    shapes = ALL_QUEUES
+    assert live == {f"lakebed-dev-{shape.kind}.fifo" for shape in shapes}
     for name in live:
         redrive = queues[name]["Properties"]["RedrivePolicy"]
         assert redrive["maxReceiveCount"] == RECEIVES_MAX
@@ -243,6 +245,9 @@ def test_one_commit_gives_one_template_without_account_or_network(
         ({}, "no instance is named: add `-c instance=NAME`"),
         ({"instance": "Dev"}, "use 1 to 16 of a-z, 0-9 and single '-'"),
         ({"instance": "a-name-too-long-x"}, "use 1 to 16"),
+        ({"file": "nowhere.toml"}, "a file cannot be read .*file=nowhere.toml"),
+        ({"instance": "dev", "without": "state"}, "each instance has this stack"),
+        ({"instance": "dev", "tags": "aws:x=y"}, "a tag whose name is reserved"),
         ({"instance": "dev", "data_keep": "false"}, "did you mean 'data_kept'"),
         ({"instance": "dev", "deleted_days": "0"}, "deleted_days"),
         ({"instance": "dev", "results_days": "366"}, "results_days"),

@@ -12,14 +12,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lakebed.config.instance import (
-    Deployment,
-    InstanceId,
+from lakebed.config.deployments.instance_resources import (
     InstanceResources,
     decode_resources,
     encode_resources,
-    instance_settings,
 )
+from lakebed.config.instance import Deployment, InstanceId, instance_settings
 from lakebed.config.packages import ITERATORS, STRATEGIES, DeployedPackage, DeployedSteps
 from lakebed.errors import InvalidError
 from stacks.constructs import image_context as images

@@ -7,9 +7,11 @@ import pytest
 
 from tests.tidy.source import ROOT
 
-FAMILIES = ("aws", "aws/feeds", "local", "memory", "web")
+FAMILIES = ("aws", "aws/costs", "aws/feeds", "local", "memory", "web")
 """Of backends. `faulty` has wrappers, `system` the real clock and the real random source."""
 ELSEWHERE = {
+    # no emulator has bills
+    "CostExplorerBills": "tests/unit/backends/amazon/test_cost_explorer.py",
     "EcsTaskRunner": "tests/cloud/test_tasks.py",  # as the local cloud deploys it
     "MemoryTaskRunner": "tests/unit/tasks/test_start_tasks.py",
     "WebSourceFiles": "tests/e2e/test_rows_by_url.py",  # the web has no folders
@@ -31,7 +33,8 @@ def methods(node: ast.ClassDef) -> set[str]:
 
 PORTS = {
     node.name: methods(node)
-    for node in classes("lakebed/ports")
+    for folder in ("lakebed/ports", "lakebed/ports/paying")
+    for node in classes(folder)
     if any(ast.unparse(base).startswith("Protocol") for base in node.bases)
     and node.name != "ObjectWriter"  # which a store gives
 }

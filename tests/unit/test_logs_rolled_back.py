@@ -125,7 +125,7 @@ def test_fsck_says_that_the_log_has_lost_what_the_cache_knows(
 
 
 @pytest.mark.usefixtures("lake")
-@pytest.mark.parametrize("keeps_cache", [True, False])
+@pytest.mark.parametrize("keeps_cache", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_fsck_finds_entries_however_far_behind_a_gap(tmp_path: Path, keeps_cache: bool) -> None:
     root = given_copy(tmp_path, lambda _root, _yesterday: None)
     log = next(path for path in log_files(root) if path.suffix == ".sqlite")

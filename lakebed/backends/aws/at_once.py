@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
+from lakebed.observe.usage import carried
+
 AT_ONCE_MAX = 8
 
 
@@ -30,7 +32,7 @@ class AtOnce:
         with self._lock:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(AT_ONCE_MAX)
-            done = [self._threads.submit(call) for call in calls]
+            done = [self._threads.submit(carried(call)) for call in calls]
         wait(done)
         for one in done:
             one.result()

@@ -19,6 +19,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 
 from lakebed.backends.aws.answers import Language
 from lakebed.backends.aws.at_once import AtOnce
+from lakebed.backends.aws.costs.counted_requests import count_requests
 from lakebed.backends.aws.encoded_requests import EncodedRequests
 from lakebed.backends.aws.requests import Patience, Requests
 from lakebed.errors import InvalidError
@@ -155,6 +156,11 @@ class AmazonClients:
         return self._client("ec2")
 
     @property
+    def stacks(self) -> Client:
+        """The client of CloudFormation."""
+        return self._client("cloudformation")
+
+    @property
     def ecs(self) -> Client:
         """The client of ECS."""
         return self._client("ecs")
@@ -165,9 +171,19 @@ class AmazonClients:
         return self._client("emr-serverless")
 
     @property
+    def emr(self) -> Client:
+        """The client of EMR, whose clusters run Spark."""
+        return self._client("emr")
+
+    @property
     def functions(self) -> Client:
         """The client of Lambda."""
         return self._client("lambda")
+
+    @property
+    def events(self) -> Client:
+        """The client of EventBridge."""
+        return self._client("events")
 
     @property
     def secrets(self) -> Client:
@@ -183,6 +199,36 @@ class AmazonClients:
     def service_quotas(self) -> Client:
         """The client of Service Quotas: what an account may use at one time."""
         return self._client("service-quotas")
+
+    @property
+    def schedules(self) -> Client:
+        """The client of EventBridge: the rules by which schedules go off."""
+        return self._client("events")
+
+    @property
+    def alarms(self) -> Client:
+        """The client of CloudWatch, for its alarms."""
+        return self._client("cloudwatch")
+
+    @property
+    def topics(self) -> Client:
+        """The client of SNS."""
+        return self._client("sns")
+
+    @property
+    def keys(self) -> Client:
+        """The client of KMS."""
+        return self._client("kms")
+
+    @property
+    def images(self) -> Client:
+        """The client of ECR, which keeps images."""
+        return self._client("ecr")
+
+    @property
+    def cost_explorer(self) -> Client:
+        """The client of Cost Explorer: what an account is billed for."""
+        return self._client("ce")
 
     @property
     def sts(self) -> STSClient:
@@ -252,6 +298,7 @@ class AmazonClients:
             why = type(error).__name__
             raise InvalidError("cannot reach AWS", service=service, why=why, hint=hint) from None
         client.meta.events.register("after-call", self._note_time)
+        count_requests(client)
         if service == "dynamodb":
             self.encoded.join(client)
         return client

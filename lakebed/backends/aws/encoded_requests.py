@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lakebed.backends.aws.costs.counted_requests import WITH_UNITS
+
 Answer = TypeVar("Answer")
 
 
@@ -36,7 +38,7 @@ class EncodedRequests:
         asked: that argument, of which botocore sees nothing.
         """
         empty: object = {} if isinstance(asked, Mapping) else []
-        self._thread.body = msgspec.json.encode({member: asked})
+        self._thread.body = msgspec.json.encode({member: asked, **WITH_UNITS})
         try:
             return call(**{member: empty})
         finally:

@@ -91,11 +91,13 @@ class Items:
             ),
         )
 
-    def delete(self, key: Item) -> None:
+    def delete(self, key: Item, condition: WriteCondition | None = None) -> None:
         """Remove an item, if it is there."""
         request = Request(what="deleting an item", needs="dynamodb:DeleteItem", writes=True)
+        holds = {} if condition is None else condition.arguments()
         self._requests.run(
-            request, lambda: self._clients.dynamodb.delete_item(TableName=self.table, Key=key)
+            request,
+            lambda: self._clients.dynamodb.delete_item(TableName=self.table, Key=key, **holds),
         )
 
     def transact(self, writes: Sequence[Item], *, once: bool = False) -> None:
@@ -121,11 +123,18 @@ class Items:
         """Write items, unconditionally and in any order; again does no harm."""
         self._clients.at_once.run(self.puts(items))
 
+    def delete_many(self, keys: Sequence[Item]) -> None:
+        """Remove items, if they are there, in any order; again does no harm."""
+        self._clients.at_once.run(self._some([{"DeleteRequest": {"Key": key}} for key in keys]))
+
     def puts(self, items: Sequence[Item]) -> list[Callable[[], None]]:
         """Return the calls that `put_many` makes, for a caller that makes more at the same time."""
-        writes = [{"PutRequest": {"Item": item}} for item in items]
+        return self._some([{"PutRequest": {"Item": item}} for item in items])
+
+    def _some(self, writes: list[Item]) -> list[Callable[[], None]]:
+        """Return calls that do so many writes each."""
         starts = range(0, len(writes), PUT_AT_ONCE)
-        return [partial(self._put_some, writes[at : at + PUT_AT_ONCE]) for at in starts]
+        return [partial(self._write_some, writes[at : at + PUT_AT_ONCE]) for at in starts]
 
     def page(
         self,
@@ -168,8 +177,8 @@ class Items:
             yield from page
             after = page[-1][SORT_KEY] if page else after
 
-    def _put_some(self, writes: list[Item]) -> None:
-        request = Request(what="putting items", needs="dynamodb:BatchWriteItem", writes=True)
+    def _write_some(self, writes: list[Item]) -> None:
+        request = Request(what="writing items", needs="dynamodb:BatchWriteItem", writes=True)
         remaining: Any = {self.table: writes}
 
         def put() -> None:

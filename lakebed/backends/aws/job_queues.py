@@ -238,18 +238,30 @@ class SqsJobQueue:
 
 
 class SqsJobQueues:
-    """Queues by the kind of their jobs. urls: by kind, as the deployment made them."""
+    """Queues by the kind of their jobs.
+
+    urls: by kind, as the deployment made them.
+    refuse: raises InvalidError for a kind that the instance was deployed without; others it passes
+        over.
+    """
 
     def __init__(
-        self, clients: AmazonClients, urls: Mapping[str, str], *, rng: random.Random
+        self,
+        clients: AmazonClients,
+        urls: Mapping[str, str],
+        *,
+        rng: random.Random,
+        refuse: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._clients = clients
         self._urls = urls
         self._rng = rng
+        self._refuse = refuse
 
     def open(self, name: str) -> SqsJobQueue:
         """Return the queue called `name`. Raises: InvalidError, if none was deployed."""
         if name not in self._urls:
+            self._refuse(name)
             hint = did_you_mean(name, self._urls, what="queue")
             raise InvalidError("there is no such queue", queue=name, hint=hint)
         return SqsJobQueue(self._clients, self._urls[name], rng=self._rng)

@@ -21,6 +21,7 @@ from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.requests import Patience, Request, Requests
 from lakebed.backends.aws.service_answers import AMAZON_BUCKET
 from lakebed.errors import CorruptError, LakebedError, ObjectMissingError, UnavailableError
+from lakebed.observe.usage import carried
 from lakebed.ports.clock import Clock
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class PartUpload:
         self._sent_bytes += len(part)
         number = len(self._parts) + len(self._under_way) + 1
         assert number <= PARTS_MAX, "parts grow, so that an object has few enough"
-        self._under_way.append(self._threads.submit(self._send, number, part))
+        self._under_way.append(self._threads.submit(carried(self._send), number, part))
 
     def complete(self, size: int, checksum: int) -> None:
         """Give the object its key, if that is free, once all parts are there.

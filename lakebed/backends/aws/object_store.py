@@ -19,12 +19,21 @@ import anycrc
 import obstore
 from obstore.store import S3Store
 
+from lakebed.backends.aws.costs.object_requests import (
+    COALESCE_BYTES,
+    DELETING,
+    LISTING,
+    reading,
+    requests_for,
+)
 from lakebed.backends.aws.object_writer import CHECKSUM_KEY, S3ObjectWriter
-from lakebed.backends.aws.requests import Patience, Request, Requests
+from lakebed.backends.aws.requests import Patience, Requests
 from lakebed.backends.aws.s3_answers import OBSTORE_ERRORS, S3, answer_of
 from lakebed.errors import CorruptError, InvalidError, ObjectMissingError
 from lakebed.model.names import MICROS_PER_SECOND
 from lakebed.model.paths import check_path
+from lakebed.observe import usage
+from lakebed.observe.usage import carried
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectFacts, ObjectRanges
 
@@ -40,8 +49,6 @@ PAGE_KEYS = 1_000
 """What S3 lists, and deletes, at the most with one request."""
 REQUESTS_AT_ONCE = 10
 """How many ranges one call of obstore reads at the same time; more are read by more calls."""
-COALESCE_BYTES = 32 << 10
-"""Ranges nearer than this are read as one: 0.4 ms at 90 MB/s, against a request's 15 ms."""
 READERS, FACTS_MAX = 32, 1_024
 """Threads, made when needed: so many files' ranges, or tens of ranges of one, come at once."""
 STREAM_BYTES = 4 << 20
@@ -164,7 +171,7 @@ class S3ObjectStore:
     def _batches(self, batches: Sequence[ObjectRanges]) -> list[Sequence[bytes]]:
         """Return the bytes of each batch, read at the same time, the last one in this thread: to
         wake a thread costs as much as a request's own work."""
-        others = [self._readers.submit(self._ranges, batch) for batch in batches[:-1]]
+        others = [self._readers.submit(carried(self._ranges), batch) for batch in batches[:-1]]
         try:
             last = [self._ranges(batch) for batch in batches[-1:]]
             return [other.result() for other in others] + last
@@ -225,8 +232,7 @@ class S3ObjectStore:
             InvalidError: no such bucket. DeniedError: the credentials do not permit it.
             UnavailableError: no answer, or no credentials.
         """
-        request = Request(what="listing objects", needs="s3:ListBucket")
-        self._once.run(request, lambda: _page(self._unfinished, "", None))
+        self._once.run(LISTING, lambda: _page(self._unfinished, "", None))
 
     def url_of(self, path: str) -> str:
         """Return the URL by which other programs read an object: `s3://BUCKET/KEY`."""
@@ -252,12 +258,11 @@ class S3ObjectStore:
             return self._large
 
     def _delete(self, store: S3Store, paths: Sequence[str]) -> None:
-        request = Request(what="deleting objects", needs="s3:DeleteObject", writes=True)
-        self.requests.run(request, lambda: obstore.delete(store, paths))
+        self.requests.run(DELETING, lambda: obstore.delete(store, paths))
 
     def _head(self, path: str) -> tuple[ObjectMeta, str | None] | None:
         """Return what the store says of an object, and the checksum beside it."""
-        request = _reading(path, "looking at an object")
+        request = reading(path, "looking at an object")
 
         def head() -> tuple[ObjectMeta, str | None]:
             result = obstore.get(self.objects, path, options={"head": True})
@@ -289,9 +294,8 @@ class S3ObjectStore:
         stated = self._large_objects().checksum(self.object_key(path), path=path)
         if stated is not None:
             return stated
-        size, checksum = self.requests.run(
-            _reading(path, "reading an object"), lambda: _summed(self.objects, path)
-        )
+        size, checksum = self.requests.run(reading(path), lambda: _summed(self.objects, path))
+        usage.count("s3_get_bytes", size)
         if size != meta["size"]:
             raise CorruptError("object is shorter", path=path, size=size, end=meta["size"])
         if meta["e_tag"]:
@@ -305,20 +309,20 @@ class S3ObjectStore:
         path, ranges = wanted
         starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
         pieces = self.requests.run(
-            _reading(path, "reading an object"),
+            reading(path, sent=requests_for(ranges)),
             lambda: obstore.get_ranges(
                 self.objects, path, starts=starts, ends=ends, coalesce=COALESCE_BYTES
             ),
         )
         found = [bytes(piece) for piece in pieces]
+        usage.count("s3_get_bytes", sum(map(len, found)))
         for (start, end), piece in zip(ranges, found, strict=True):
             if len(piece) != end - start:
                 raise CorruptError("object is shorter", path=path, size=start + len(piece), end=end)
         return found
 
     def _pages(self, store: S3Store, folder: str) -> Iterator[Sequence[ObjectMeta]]:
-        request = Request(what="listing objects", needs="s3:ListBucket")
-        return pages_of(store, folder, partial(self.requests.run, request))
+        return pages_of(store, folder, partial(self.requests.run, LISTING))
 
 
 def open_bucket(
@@ -376,10 +380,6 @@ def pages_of(
 
 def _page(store: S3Store, folder: str, after: str | None) -> Sequence[ObjectMeta]:
     return next(obstore.list(store, folder or None, offset=after, chunk_size=PAGE_KEYS), ())
-
-
-def _reading(path: str, what: str) -> Request:
-    return Request(what=what, needs="s3:GetObject and s3:ListBucket", path=path)
 
 
 def _parsed(checksum: str) -> int:

@@ -14,6 +14,7 @@ from lakebed.errors import (
     ObjectMissingError,
     ObjectTooLargeError,
 )
+from lakebed.observe import usage
 from lakebed.ports.object_store import ObjectFacts
 
 if TYPE_CHECKING:
@@ -86,7 +87,11 @@ class S3ObjectWriter:
 
     def _put(self) -> None:
         request = Request(
-            what="putting an object", needs="s3:PutObject", path=self._path, writes=True
+            what="putting an object",
+            needs="s3:PutObject",
+            path=self._path,
+            writes=True,
+            counter="s3_put",
         )
         pieces = self._pieces or [b""]
         self._store.requests.run(
@@ -100,6 +105,7 @@ class S3ObjectWriter:
                 attributes={CHECKSUM_KEY: f"{self._checksum:016x}"},
             ),
         )
+        usage.count("s3_put_bytes", self._size)
 
     def _begin_upload(self) -> None:
         self._upload = self._store.begin_upload(self._path)

@@ -19,9 +19,14 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.observe import usage
+from lakebed.observe.usage import Counter
 from lakebed.ports.clock import Clock
 
 T = TypeVar("T")
+
+UNSENT = (Meaning.UNREACHABLE, Meaning.NO_CREDENTIALS)
+"""What no store has seen, and costs nothing."""
 
 
 class ConditionError(ConflictError):
@@ -50,6 +55,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     needs: the permissions.
     writes: others may see its effect.
     once: a try without an answer is the last; what it did is for the caller to find out.
+    counter: as which each try is counted that was sent; None: who sends it counts it, as clients of
+        boto3 do.
+    sent: how many requests of the store's one try is.
     """
 
     what: str
@@ -57,6 +65,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     writes: bool = False
     once: bool = False
+    counter: Counter | None = None
+    sent: int = 1
 
 
 class Requests:
@@ -97,9 +107,14 @@ class Requests:
         in_doubt = False
         for attempt in range(patience.tries_max):
             try:
-                return call()
+                found = call()
             except self._language.errors as error:
                 answer = self._language.answer_of(error)
+            else:
+                _count(request)
+                return found
+            if answer.meaning not in UNSENT:
+                _count(request)
             unanswered = answer.meaning is Meaning.UNANSWERED
             in_doubt = in_doubt or (request.writes and unanswered)
             wait = min(patience.first_wait_seconds * 2**attempt, patience.wait_seconds_max)
@@ -150,3 +165,8 @@ class Requests:
                 raise UnavailableError("cannot reach the store", hint=hint, **facts) from None
             case _:
                 raise UnavailableError("the store is busy", hint=None, **facts) from None
+
+
+def _count(request: Request) -> None:
+    if request.counter is not None:
+        usage.count(request.counter, request.sent)

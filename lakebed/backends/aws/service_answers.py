@@ -80,11 +80,17 @@ _BY_CODE = {
     "ConditionalCheckFailed": Meaning.UNMET,
     "ConditionalCheckFailedException": Meaning.UNMET,
     "PreconditionFailed": Meaning.EXISTS,  # our only condition at S3 is that a key is free
+    "ImageNotFoundException": Meaning.MISSING,
+    "NoSuchBucketPolicy": Meaning.MISSING,
     "NoSuchKey": Meaning.MISSING,
+    "NoSuchLifecycleConfiguration": Meaning.MISSING,
+    "NoSuchPublicAccessBlockConfiguration": Meaning.MISSING,
     "NoSuchResourceException": Meaning.MISSING,  # a quota
     "NoSuchUpload": Meaning.MISSING,
+    "NotFound": Meaning.MISSING,  # a topic
     "ParameterNotFound": Meaning.MISSING,
     "ParameterVersionNotFound": Meaning.MISSING,
+    "RepositoryNotFoundException": Meaning.MISSING,
     "ClusterNotFoundException": Meaning.NO_RESOURCE,
     "NoSuchBucket": Meaning.NO_RESOURCE,
     "ResourceNotFoundException": Meaning.NO_RESOURCE,
@@ -110,11 +116,16 @@ AMAZON_QUEUE = Language("queue", BOTO_ERRORS, answer_of)
 AMAZON_PARAMETER = Language("parameter", BOTO_ERRORS, answer_of)
 AMAZON_CLUSTER = Language("cluster", BOTO_ERRORS, answer_of)
 AMAZON_SPARK = Language("application of EMR Serverless", BOTO_ERRORS, answer_of)
+AMAZON_STACK = Language("stack", BOTO_ERRORS, answer_of)
+AMAZON_EMR = Language("cluster of EMR", BOTO_ERRORS, answer_of)
 AMAZON_NETWORK = Language("network", BOTO_ERRORS, answer_of)
 AMAZON_ACCOUNT = Language("account in region", BOTO_ERRORS, answer_of)
 AMAZON_SECRET = Language("secret", BOTO_ERRORS, answer_of)
 AMAZON_SCHEMA = Language("schema of Glue", BOTO_ERRORS, answer_of)
+AMAZON_EVENTS = Language("bus of EventBridge", BOTO_ERRORS, answer_of)
 AMAZON_BUCKET = Language("bucket", BOTO_ERRORS, answer_of)
+AMAZON_FUNCTION = Language("function", BOTO_ERRORS, answer_of)
+AMAZON_PART = Language("part of the instance", BOTO_ERRORS, answer_of)
 
 
 def _answer_of_service(error: ClientError) -> RequestFailure:

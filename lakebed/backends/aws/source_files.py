@@ -30,6 +30,7 @@ from lakebed.errors import (
     StorageFullError,
     UnreadableInputError,
 )
+from lakebed.observe import usage
 from lakebed.ports.clock import Clock
 from lakebed.ports.source_files import SourceFile, is_skipped
 
@@ -95,7 +96,9 @@ class S3SourceFiles:
         bucket, _, key = file.name.removeprefix(SCHEME).partition("/")
         with TemporaryDirectory(prefix="source-", dir=self._folder) as folder:
             path = Path(folder) / f"rows{PurePosixPath(key).suffix}"
-            request = Request(what="reading a file", needs="s3:GetObject", path=file.name)
+            request = Request(
+                what="reading a file", needs="s3:GetObject", path=file.name, counter="s3_get"
+            )
             try:
                 for span in [None] if spans is None else spans:
                     copy = partial(self._copy, bucket, key, file, path, span)
@@ -125,6 +128,7 @@ class S3SourceFiles:
             out.truncate(file.size)
             out.seek(0 if span is None else span[0])
             for piece in answer.stream(min_chunk_size=STREAM_BYTES):
+                usage.count("s3_get_bytes", len(piece))
                 try:
                     out.write(piece)
                 except OSError as error:
@@ -136,7 +140,9 @@ class S3SourceFiles:
     def _one(self, bucket: str, key: str) -> list[SourceFile]:
         """Return the file, or none: it is missing, or may not be read. S3 tells these not apart to
         those who may list a folder only. Listing shows what else could be wrong."""
-        request = Request(what="looking at a file", needs="s3:GetObject", path=key)
+        request = Request(
+            what="looking at a file", needs="s3:GetObject", path=key, counter="s3_get"
+        )
         try:
             meta = self._requests(bucket).run(
                 request, lambda: obstore.head(self._store(bucket), key)
@@ -155,11 +161,15 @@ class S3SourceFiles:
                     found.append(_seen(bucket, meta))
             if len(found) > FILES_MAX:
                 hint = "name folders below it"
-                raise InvalidError("a folder with too many files", file=f"{url}/", hint=hint)
+                raise InvalidError(
+                    "a folder with too many files", file=f"{url}/", files_max=FILES_MAX, hint=hint
+                )
         return found
 
     def _listed(self, bucket: str, folder: str, url: str) -> Iterator[Sequence[ObjectMeta]]:
-        request = Request(what="listing files", needs="s3:ListBucket", path=folder)
+        request = Request(
+            what="listing files", needs="s3:ListBucket", path=folder, counter="s3_list"
+        )
         run = partial(self._requests(bucket).run, request)
         try:
             yield from pages_of(self._store(bucket), folder, run)

@@ -1,7 +1,8 @@
 """Names of tables in one table of DynamoDB.
 
 pk: "names". sk: a name. id: of its table. online: whether scheduled work is done on it.
-quarantined: there, and true, while the table is set aside.
+quarantined: there, and true, while the table is set aside. declared: there, and true, once it is
+declared; a rename by a release that does not know it loses it.
 pk: "ids". sk: a table's id. name: its name, while it has one. It stays for ever, so that no late
 request brings a table back (protocol H32).
 pk: "formats". sk: a form, such as "entry". number: the newest that may be written.
@@ -38,9 +39,9 @@ class DynamoTableRegistry:
     def __init__(self, clients: AmazonClients, table: str) -> None:
         self._items = Items(clients, table)
 
-    def claim(self, name: TableName, table: TableId) -> None:
+    def claim(self, name: TableName, table: TableId, *, declared: bool = False) -> None:
         """Give a free name to a table."""
-        named = {**_name_key(name), "id": {"S": table}, "online": {"BOOL": True}}
+        named = _named(TableEntry(id=table, name=name, declared=declared))
         known = {**_id_key(table), "name": {"S": name}}
         # what its id says that it is called it may be called again
         own = WriteCondition(
@@ -68,7 +69,7 @@ class DynamoTableRegistry:
             return False
         is_lost = WriteCondition(f"{IS_NEW} OR id <> :id", {":id": {"S": table}})
         as_read = WriteCondition("#name = :lost", {":lost": {"S": lost}}, {"#name": "name"})
-        named = {**_name_key(name), "id": {"S": table}, "online": {"BOOL": True}}
+        named = _named(TableEntry(id=table, name=name))
         known = {**_id_key(table), "name": {"S": name}}
         try:
             self._items.transact(
@@ -127,6 +128,11 @@ class DynamoTableRegistry:
         change = "SET #online = :false, quarantined = :true"
         self._change(name, change, WriteCondition(_OF_TABLE, values, _ONLINE))
 
+    def declare(self, name: TableName, table: TableId) -> None:
+        """Note that a table is declared."""
+        values = {":id": {"S": table}, ":true": _TRUE}
+        self._change(name, "SET declared = :true", WriteCondition(_OF_TABLE, values))
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it. The id is never claimed again."""
         condition = WriteCondition(_OF_TABLE, {":id": {"S": table}}).arguments()
@@ -178,24 +184,29 @@ def _entry(item: Item) -> TableEntry:
         name=TableName(item[SORT_KEY]["S"]),
         online=item["online"]["BOOL"],
         quarantined=item.get("quarantined", _FALSE)["BOOL"],
+        declared=item.get("declared", _FALSE)["BOOL"],
     )
+
+
+def _named(entry: TableEntry) -> Item:
+    """Return the item of a name. What is false but `online` is left out."""
+    item = {**_name_key(entry.name), "id": {"S": entry.id}, "online": {"BOOL": entry.online}}
+    marks = {"quarantined": entry.quarantined, "declared": entry.declared}
+    return item | {name: _TRUE for name, is_so in marks.items() if is_so}
 
 
 def _moved(found: TableEntry, new: TableName) -> list[Item]:
     """Return the writes that give a table another name, if it still is as it was found."""
-    aside = (
-        "attribute_exists(quarantined)"
-        if found.quarantined
-        else "attribute_not_exists(quarantined)"
+    marks = {"quarantined": found.quarantined, "declared": found.declared}
+    marked = (
+        f"attribute_{'exists' if is_so else 'not_exists'}({name})" for name, is_so in marks.items()
     )
     same = WriteCondition(
-        f"{_OF_TABLE} AND #online = :online AND {aside}",
+        " AND ".join((_OF_TABLE, "#online = :online", *marked)),
         {":id": {"S": found.id}, ":online": {"BOOL": found.online}},
         _ONLINE,
     )
-    named = {**_name_key(new), "id": {"S": found.id}, "online": {"BOOL": found.online}}
-    if found.quarantined:
-        named["quarantined"] = _TRUE
+    named = _named(msgspec.structs.replace(found, name=new))
     known = {**_id_key(found.id), "name": {"S": new}}
     return [
         {"Delete": {"Key": _name_key(found.name), **same.arguments()}},

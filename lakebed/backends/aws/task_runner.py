@@ -40,7 +40,9 @@ SPOT: dict[str, Any] = {
     "capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT", "weight": 1}]
 }
 
-_RUN = Request(what="starting a task", needs="ecs:RunTask, iam:PassRole", writes=True)
+_RUN = Request(
+    what="starting a task", needs="ecs:RunTask, ecs:TagResource, iam:PassRole", writes=True
+)
 _LIST = Request(what="counting tasks", needs="ecs:ListTasks")
 _DESCRIBE = Request(what="looking at tasks", needs="ecs:DescribeTasks")
 
@@ -65,7 +67,8 @@ class FargateTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EcsTaskRunner:
-    """Runs tasks of a family. Those of earlier revisions are counted, too."""
+    """Runs tasks of a family, with the tags of its definition. Those of earlier revisions are
+    counted, too."""
 
     def __init__(self, clients: AmazonClients, task: FargateTask) -> None:
         self._clients = clients
@@ -85,6 +88,7 @@ class EcsTaskRunner:
             lambda: self._clients.ecs.run_task(
                 cluster=task.cluster,
                 taskDefinition=task.task_definition,
+                propagateTags="TASK_DEFINITION",
                 **capacity,
                 clientToken=digest_of(f"{task.family}/{once}".encode()).hex(),
                 networkConfiguration={

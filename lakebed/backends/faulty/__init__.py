@@ -3,6 +3,7 @@
 from lakebed.backends.faulty.crash_plan import Crash, CrashPlan
 from lakebed.backends.faulty.faults import CALM, HARSH, MILD, Fault, Faults
 from lakebed.backends.faulty.feed_registry import FaultyFeedRegistry
+from lakebed.backends.faulty.file_batches import FaultyFileBatches
 from lakebed.backends.faulty.job_queues import FaultyJobQueue, FaultyJobQueues
 from lakebed.backends.faulty.leases import FaultyLeases, RestoredLeases
 from lakebed.backends.faulty.object_store import FaultyObjectStore
@@ -19,6 +20,7 @@ __all__ = [
     "Fault",
     "Faults",
     "FaultyFeedRegistry",
+    "FaultyFileBatches",
     "FaultyJobQueue",
     "FaultyJobQueues",
     "FaultyLeases",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lakebed.backends.faulty.registry_faults import RegistryFaults
 from lakebed.model.feeds.definitions import (
@@ -13,6 +13,7 @@ from lakebed.model.feeds.definitions import (
     NamedDefinition,
     WantedState,
 )
+from lakebed.model.feeds.endings import Ending, Endings
 from lakebed.model.feeds.flushes import Flushes
 from lakebed.ports.feed_registry import ENTRIES_MAX, FeedRegistry
 
@@ -81,3 +82,15 @@ class FaultyFeedRegistry:
     def want_flush(self, feed: str, expected_number: int) -> int:
         """Say that a feed is to commit what it holds, perhaps."""
         return self._faults.write("flush", lambda: self._registry.want_flush(feed, expected_number))
+
+    def endings(self) -> Endings:
+        """Return what tables are to forget."""
+        return self._faults.read(self._registry.endings)
+
+    def change_endings(
+        self, announced: Sequence[Ending], ended: Collection[str], expected_number: int
+    ) -> int:
+        """Add some of them, and remove others, perhaps."""
+        return self._faults.write(
+            "endings", lambda: self._registry.change_endings(announced, ended, expected_number)
+        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from lakebed.model.feeds.definitions import (
     check_number,
     has_happened,
 )
+from lakebed.model.feeds.endings import Ending, Endings
 from lakebed.model.feeds.flushes import Flushes
 from lakebed.ports.feed_registry import ENTRIES_MAX
 
@@ -61,16 +62,20 @@ INSERT OR REPLACE INTO definition VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, row_checksum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 )"""
 
-# An older release opens the file and does not look at this table.
-_FLUSHES = """
-CREATE TABLE IF NOT EXISTS flush (
+# An older release opens the file and does not look at these tables.
+_FLUSHES, _ENDINGS = ("flush", "wishes"), ("ending", "waiting")
+"""Tables of one row each, and its column of JSON."""
+_CREATE_ROW = """
+CREATE TABLE IF NOT EXISTS {} (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    wishes BLOB NOT NULL,
+    {} BLOB NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT"""
-_HAS_FLUSHES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'flush'"
-_READ_FLUSHES = "SELECT wishes, checksum IS row_checksum(wishes) FROM flush"
-_WRITE_FLUSHES = "INSERT OR REPLACE INTO flush VALUES (1, ?1, row_checksum(?1))"
+_HAS_TABLE = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+_READ_ROW = "SELECT {1}, checksum IS row_checksum({1}) FROM {0}"
+_WRITE_ROW = "INSERT OR REPLACE INTO {} VALUES (1, ?1, row_checksum(?1))"
+
+T = TypeVar("T")
 
 
 class SqliteFeedRegistry:
@@ -148,14 +153,28 @@ class SqliteFeedRegistry:
     def flushes(self) -> Flushes:
         """Return which feeds are to commit what they hold."""
         with self._database.reading() as connection:
-            return self._flushes(connection)
+            return self._kept(connection, _FLUSHES, Flushes)
 
     def want_flush(self, feed: str, expected_number: int) -> int:
         """Say that a feed is to commit what it holds."""
         with self._database.writing() as connection:
-            connection.execute(_FLUSHES)
-            new = self._flushes(connection).after(feed, expected_number)
-            connection.execute(_WRITE_FLUSHES, (msgspec.json.encode(new),))
+            new = self._kept(connection, _FLUSHES, Flushes).after(feed, expected_number)
+            self._keep(connection, _FLUSHES, new)
+        return new.number
+
+    def endings(self) -> Endings:
+        """Return what tables are to forget."""
+        with self._database.reading() as connection:
+            return self._kept(connection, _ENDINGS, Endings)
+
+    def change_endings(
+        self, announced: Sequence[Ending], ended: Collection[str], expected_number: int
+    ) -> int:
+        """Add some of them, and remove others."""
+        with self._database.writing() as connection:
+            before = self._kept(connection, _ENDINGS, Endings)
+            new = before.after(announced, ended, expected_number)
+            self._keep(connection, _ENDINGS, new)
         return new.number
 
     def close(self) -> None:
@@ -199,15 +218,22 @@ class SqliteFeedRegistry:
             failure=None if code is None else FeedFailure(code, reason, failed_version),
         )
 
-    def _flushes(self, connection: sqlite3.Connection) -> Flushes:
-        (is_there,) = connection.execute(_HAS_FLUSHES).fetchone()
-        row = connection.execute(_READ_FLUSHES).fetchone() if is_there else None
+    def _kept(self, connection: sqlite3.Connection, where: tuple[str, str], type_: type[T]) -> T:
+        """Return what a table of one row holds; that of nothing, if it is not there."""
+        (is_there,) = connection.execute(_HAS_TABLE, where[:1]).fetchone()
+        row = connection.execute(_READ_ROW.format(*where)).fetchone() if is_there else None
         if row is None:
-            return Flushes()
-        wishes, is_whole = row
+            return type_()
+        encoded, is_whole = row
         if not is_whole:
-            raise damaged(self._database.path, "wishes to flush contradict their checksum")
-        return msgspec.json.decode(wishes, type=Flushes)
+            raise damaged(self._database.path, f"`{where[1]}` contradicts its checksum")
+        return msgspec.json.decode(encoded, type=type_)
+
+    def _keep(
+        self, connection: sqlite3.Connection, where: tuple[str, str], value: Flushes | Endings
+    ) -> None:
+        connection.execute(_CREATE_ROW.format(*where))
+        connection.execute(_WRITE_ROW.format(where[0]), (msgspec.json.encode(value),))
 
     def _number(self, connection: sqlite3.Connection) -> int:
         row = connection.execute("SELECT number FROM registry").fetchone()

@@ -36,6 +36,7 @@ from lakebed.errors import (
 from lakebed.model.disk_errors import meaning_of, translated
 from lakebed.model.names import MICROS_PER_SECOND
 from lakebed.model.paths import check_path
+from lakebed.observe import usage
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectFacts, ObjectRanges
 
@@ -86,6 +87,8 @@ class LocalObjectWriter:
             raise meaning_of(error, "finishing an object") from error
         finally:
             self.abort()
+        usage.count("local_put")
+        usage.count("local_put_bytes", self._size)
         return ObjectFacts(self._path, self._size, self._checksum)
 
     def abort(self) -> None:
@@ -134,6 +137,7 @@ class LocalObjectStore:
 
     def look(self, path: str) -> ObjectFacts | None:
         """Return what is at `path`, or None. Its bytes are read for their checksum."""
+        usage.count("local_get")
         try:
             with self._file_of(path).open("rb", buffering=0) as file:
                 size = checksum = 0
@@ -148,6 +152,7 @@ class LocalObjectStore:
 
     def size_of(self, path: str) -> int | None:
         """Return how many bytes are at `path`, or None."""
+        usage.count("local_get")
         try:
             facts = self._file_of(path).stat()
         except OSError as error:
@@ -161,13 +166,16 @@ class LocalObjectStore:
         try:
             descriptor = os.open(self._file_of(path), os.O_RDONLY)
             try:
-                return [_bytes_of(descriptor, start, end, path) for start, end in ranges]
+                found = [_bytes_of(descriptor, start, end, path) for start, end in ranges]
             finally:
                 os.close(descriptor)
         except OSError as error:
             if error.errno in _MISSING:
                 raise ObjectMissingError(path) from None
             raise meaning_of(error, "reading an object") from error
+        usage.count("local_get", len(found))
+        usage.count("local_get_bytes", sum(map(len, found)))
+        return found
 
     def read_many(self, wanted: Sequence[ObjectRanges]) -> list[list[bytes]]:
         """Return the bytes of each range of several objects, one after the other: a thread costs
@@ -182,11 +190,13 @@ class LocalObjectStore:
                 check_path(folder)
             except InvalidError:
                 return  # nothing can lie there
+        usage.count("local_list")
         with translated("listing objects"):
             yield from _walk(self._objects, f"{folder}/" if folder else "", prefix, below)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects, durably."""
+        usage.count("local_delete")
         changed: set[Path] = set()
         try:
             for path in paths:

@@ -26,6 +26,7 @@ from lakebed.errors import (
     UnknownOutcomeError,
 )
 from lakebed.model.disk_errors import translated
+from lakebed.observe import usage
 from lakebed.statestore.table_state.database_lock import begin_writing, execute_alone
 
 PROVEN_BYTES_MAX = 1 << 20
@@ -81,6 +82,7 @@ class SqliteDatabase:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Give the connection to a statement that changes nothing."""
+        usage.count("local_reads")
         with self._using():
             try:
                 yield self._open()
@@ -90,6 +92,7 @@ class SqliteDatabase:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Give the connection to statements that happen all or not at all."""
+        usage.count("local_writes")
         with self._using():
             try:
                 connection = self._open()
@@ -108,6 +111,7 @@ class SqliteDatabase:
     def writing_once(self) -> Iterator[Callable[[str, Sequence[Any]], sqlite3.Cursor]]:
         """Give what runs one statement, which is a transaction of its own: half the price of
         `writing`. A long wait is logged with the holder as there."""
+        usage.count("local_writes")
         with self._using():
             try:
                 connection = self._open()

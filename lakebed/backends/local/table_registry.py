@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -40,6 +43,13 @@ CREATE TABLE IF NOT EXISTS format (
     number INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID"""
 """Made when it is first written: releases that do not know it go on with the same file."""
+_DECLARED_TABLE = """
+CREATE TABLE IF NOT EXISTS declared (
+    table_id TEXT PRIMARY KEY,
+    checksum INTEGER
+) STRICT, WITHOUT ROWID"""
+"""Ids of tables that are declared; made and passed over in the same way."""
+_DECLARE = "INSERT OR IGNORE INTO declared VALUES (?1, row_checksum(?1))"
 _RAISE = """
 INSERT INTO format VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"""
@@ -62,7 +72,7 @@ class SqliteTableRegistry:
         path = Path(root) / "tables.sqlite"
         self._database = SqliteDatabase(path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES)
 
-    def claim(self, name: TableName, table: TableId) -> None:
+    def claim(self, name: TableName, table: TableId, *, declared: bool = False) -> None:
         """Give a free name to a table."""
         with self._database.writing() as connection:
             statement = (
@@ -70,7 +80,9 @@ class SqliteTableRegistry:
                 " SELECT ?1, ?2, row_checksum(?1, ?2, 1, 0)"
                 " WHERE NOT EXISTS (SELECT 1 FROM name WHERE table_id = ?2)"
             )
-            connection.execute(statement, (name, table))
+            is_new = connection.execute(statement, (name, table)).rowcount
+            if is_new and declared:
+                _declare(connection, table)
             where = "SELECT table_id FROM name WHERE name = ?"
             holder = connection.execute(where, (name,)).fetchone()
         if holder is None:
@@ -82,13 +94,15 @@ class SqliteTableRegistry:
         """Return the table called `name`."""
         with self._database.reading() as connection:
             row = connection.execute(f"{_ENTRIES} WHERE name = ?", (name,)).fetchone()
-        return None if row is None else self._entry(*row)
+            declared = () if row is None else self._declared(connection)
+        return None if row is None else self._entry(row, declared)
 
     def list(self) -> list[TableEntry]:
         """Return all tables, by name."""
         with self._database.reading() as connection:
             rows = connection.execute(f"{_ENTRIES} ORDER BY name").fetchall()
-        return [self._entry(*row) for row in rows]
+            declared = self._declared(connection)
+        return [self._entry(row, declared) for row in rows]
 
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
         """Give a table another name."""
@@ -115,11 +129,21 @@ class SqliteTableRegistry:
         """Set a table aside."""
         self._change(name, table, online=0, quarantined=1)
 
+    def declare(self, name: TableName, table: TableId) -> None:
+        """Note that a table is declared."""
+        with self._database.writing() as connection:
+            where = "SELECT 1 FROM name WHERE name = ? AND table_id = ?"
+            if connection.execute(where, (name, table)).fetchone() is None:
+                raise TableMissingError("the table does not have this name", name=name)
+            _declare(connection, table)
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
         with self._database.writing() as connection:
             statement = "DELETE FROM name WHERE name = ? AND table_id = ?"
-            connection.execute(statement, (name, table))
+            freed = connection.execute(statement, (name, table)).rowcount
+            if freed and _has_declared(connection):
+                connection.execute("DELETE FROM declared WHERE table_id = ?", (table,))
 
     def formats(self) -> Formats | None:
         """Return the newest forms that may be written."""
@@ -149,9 +173,33 @@ class SqliteTableRegistry:
         if not changed:
             raise TableMissingError("the table does not have this name", name=name)
 
-    def _entry(
-        self, name: TableName, table: TableId, online: int, quarantined: int, is_whole: int
-    ) -> TableEntry:
+    def _declared(self, connection: sqlite3.Connection) -> Collection[TableId]:
+        if not _has_declared(connection):
+            return ()
+        query = "SELECT table_id, checksum IS row_checksum(table_id) FROM declared"
+        rows = connection.execute(query).fetchall()
+        if not all(is_whole for _, is_whole in rows):
+            raise damaged(self._database.path, "a declared table contradicts its checksum")
+        return {id_ for id_, _ in rows}
+
+    def _entry(self, row: Sequence[Any], declared: Collection[TableId]) -> TableEntry:
+        name, table, online, quarantined, is_whole = row
         if not is_whole:
             raise damaged(self._database.path, "a name contradicts its checksum")
-        return TableEntry(id=table, name=name, online=bool(online), quarantined=bool(quarantined))
+        return TableEntry(
+            id=table,
+            name=name,
+            online=bool(online),
+            quarantined=bool(quarantined),
+            declared=table in declared,
+        )
+
+
+def _declare(connection: sqlite3.Connection, table: TableId) -> None:
+    connection.execute(_DECLARED_TABLE)
+    connection.execute(_DECLARE, (table,))
+
+
+def _has_declared(connection: sqlite3.Connection) -> bool:
+    there = "SELECT 1 FROM sqlite_master WHERE name = 'declared'"
+    return connection.execute(there).fetchone() is not None

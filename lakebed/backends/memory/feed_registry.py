@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.model.feeds.definitions import (
@@ -24,6 +24,7 @@ from lakebed.model.feeds.definitions import (
     check_number,
     has_happened,
 )
+from lakebed.model.feeds.endings import Ending, Endings
 from lakebed.model.feeds.flushes import Flushes
 from lakebed.ports.feed_registry import ENTRIES_MAX
 
@@ -35,6 +36,7 @@ class MemoryFeedRegistry:
         self._stored: dict[tuple[DefinitionKind, str], StoredDefinition] = {}
         self._number = 0
         self._flushes = Flushes()
+        self._endings = Endings()
         self._lock = threading.Lock()
 
     def number(self) -> int:
@@ -107,6 +109,18 @@ class MemoryFeedRegistry:
         with self._lock:
             self._flushes = self._flushes.after(feed, expected_number)
             return self._flushes.number
+
+    def endings(self) -> Endings:
+        """Return what tables are to forget."""
+        return self._endings
+
+    def change_endings(
+        self, announced: Sequence[Ending], ended: Collection[str], expected_number: int
+    ) -> int:
+        """Add some of them, and remove others."""
+        with self._lock:
+            self._endings = self._endings.after(announced, ended, expected_number)
+            return self._endings.number
 
     def _change(self, change: Want | NoteFailure) -> StoredDefinition:
         with self._lock:

@@ -22,13 +22,14 @@ class MemoryTableRegistry:
         self._formats: Formats | None = None
         self._lock = threading.Lock()
 
-    def claim(self, name: TableName, table: TableId) -> None:
+    def claim(self, name: TableName, table: TableId, *, declared: bool = False) -> None:
         """Give a free name to a table."""
+        new = TableEntry(id=table, name=name, declared=declared)
         with self._lock:
             others = [e.name for e in self._entries.values() if e.id == table and e.name != name]
             if others and name not in self._entries:
                 raise TableExistsError("the table has another name", name=others[0])
-            if self._entries.setdefault(name, TableEntry(id=table, name=name)).id != table:
+            if self._entries.setdefault(name, new).id != table:
                 raise TableExistsError("a table has this name", name=name, hint=_HINT)
 
     def find(self, name: TableName) -> TableEntry | None:
@@ -57,15 +58,21 @@ class MemoryTableRegistry:
         with self._lock:
             found = self._found(name, table)
             quarantined = found.quarantined and not online
-            self._entries[name] = TableEntry(
-                id=table, name=name, online=online, quarantined=quarantined
+            self._entries[name] = msgspec.structs.replace(
+                found, online=online, quarantined=quarantined
             )
 
     def quarantine(self, name: TableName, table: TableId) -> None:
         """Set a table aside."""
         with self._lock:
-            self._found(name, table)
-            self._entries[name] = TableEntry(id=table, name=name, online=False, quarantined=True)
+            found = self._found(name, table)
+            self._entries[name] = msgspec.structs.replace(found, online=False, quarantined=True)
+
+    def declare(self, name: TableName, table: TableId) -> None:
+        """Note that a table is declared."""
+        with self._lock:
+            found = self._found(name, table)
+            self._entries[name] = msgspec.structs.replace(found, declared=True)
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""

@@ -13,8 +13,12 @@ import pyarrow as pa
 
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.bulk_import import ClusterFor, Tasks, merge, sort
-from lakebed.bootstrap.cluster.processes import doing, location_for_tasks, opened_lake
-from lakebed.bulk_import.import_rows import ImportRows
+from lakebed.bootstrap.cluster.processes import (
+    doing,
+    import_rows_into,
+    location_for_tasks,
+    opened_lake,
+)
 from lakebed.bulk_import.work import BegunImport, decode, encode, refused
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.names import RequestDigest, TableId, digest_of, job_id
@@ -84,7 +88,9 @@ def begin_frame(lake: str | os.PathLike[str], asked: Asked) -> BegunFrame | Inge
     app = opened_lake(lake)
     try:
         table = app.catalog.find(asked.table)
-        begun = _service(app).begin(table, asked.digest, job=id_, extra_columns=asked.extra_columns)
+        begun = import_rows_into(app).begin(
+            table, asked.digest, job=id_, extra_columns=asked.extra_columns
+        )
         if isinstance(begun, Ingested):
             return begun
         tasks = FrameTasks(location_for_tasks(app), encode(begun.job))
@@ -108,7 +114,7 @@ def finish_frame(
     app = opened_lake(frame.lake)
     try:
         location = frame.tasks.location
-        return _service(app).finish(
+        return import_rows_into(app).finish(
             app.catalog.with_id(frame.table),
             decode(frame.begun, BegunImport),
             answers,
@@ -128,7 +134,7 @@ def give_up_frame(frame: BegunFrame, answers: Iterable[bytes], error: LakebedErr
     app = opened_lake(frame.lake)
     try:
         table = app.catalog.with_id(frame.table)
-        _service(app).give_up(table, decode(frame.begun, BegunImport), answers, error)
+        import_rows_into(app).give_up(table, decode(frame.begun, BegunImport), answers, error)
     finally:
         app.close()
 
@@ -137,7 +143,3 @@ def _anywhere(app: App) -> str:
     """Return how a process in another directory opens the lake."""
     is_instance = app.location.startswith(INSTANCE_SCHEME)
     return app.location if is_instance else str(Path(app.location).absolute())
-
-
-def _service(app: App) -> ImportRows:
-    return ImportRows(objects=app.objects, tracker=app.tracker, clock=app.clock)

@@ -24,6 +24,7 @@ from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.object_places import ObjectsLocation, location_of, objects_for_process
 from lakebed.bootstrap.releases import report_by_lock
 from lakebed.bulk_import.do_task import DoTask
+from lakebed.bulk_import.import_rows import ImportRows
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.source_files import SourceFiles
@@ -61,6 +62,17 @@ def opened_lake(lake: str | os.PathLike[str]) -> App:
 
         return open_instance(lake.removeprefix(INSTANCE_SCHEME))
     return open_local(lake, create=False)
+
+
+def import_rows_into(app: App) -> ImportRows:
+    """Return the service that takes rows into a lake by a cluster."""
+    return ImportRows(
+        objects=app.objects,
+        files=app.files,
+        tracker=app.tracker,
+        clock=app.clock,
+        budgets=app.paying.budgets,
+    )
 
 
 def location_for_tasks(app: App, sources: Sequence[str] = ()) -> bytes:

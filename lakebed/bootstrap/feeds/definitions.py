@@ -7,12 +7,13 @@ from functools import partial
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.custom_sources import installed
 from lakebed.bootstrap.feeds.decoders import TableOf, check_decoder
+from lakebed.bootstrap.feeds.endings import end_connections
 from lakebed.bootstrap.feeds.pipelines import id_of
 from lakebed.bootstrap.feeds.policies import check_policy
 from lakebed.bootstrap.feeds.segments import waits_in_file
 from lakebed.config.definitions.connections import DefinedConnection
 from lakebed.config.definitions.custom_sources import CustomFeed
-from lakebed.config.feed_fields import at_of
+from lakebed.config.definitions.toml_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import Feed, FeedFile, landing_table_name
 from lakebed.config.policies import Policy
@@ -39,12 +40,13 @@ def apply_definitions(app: App) -> ApplyDefinitions:
         check_connection=partial(_check_connection, app),
         check_feed=_check_feed,
         ask_table=partial(_known_in_table, app),
+        require_forgotten=end_connections(app).require,
     )
 
 
 def drop_definitions(app: App) -> DropDefinitions:
     """Return what drops definitions."""
-    return DropDefinitions(app.feeds.definitions)
+    return DropDefinitions(app.feeds.definitions, end_connections(app))
 
 
 def feed_lifecycle(app: App) -> FeedLifecycle:
@@ -91,7 +93,7 @@ def _known_as(app: App, kind: DefinitionKind, name: str, table_: TableName) -> K
     id_ = id_of("", kind.encode(), name, table)
     with newest_state(table) as state:
         known = connection_of(state, id_)
-    return None if known is None else KnownInTable(id_, known.version)
+    return None if known is None or known.has_ended else KnownInTable(id_, known.version)
 
 
 def _refuse_routed_before(app: App, name: str, connection: DefinedConnection) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakebed.config.feed_fields import at_of
+from lakebed.config.definitions.toml_fields import at_of
 from lakebed.config.feeds import FeedFile
 from lakebed.config.policy_definitions import policy_of
 from lakebed.errors import InvalidError

@@ -22,7 +22,7 @@ from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, 
 from lakebed.bootstrap.feeds.spools import spilling_as
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.definitions.connections import DefinedConnection
-from lakebed.config.feed_fields import at_of
+from lakebed.config.definitions.toml_fields import at_of
 from lakebed.config.feeds import Feed, landing_table_name, quarantine_name
 from lakebed.config.policies import Policy
 from lakebed.decoding.routing import table_decoder
@@ -173,7 +173,7 @@ def _source_for(
     if feed.source.is_ordered:
         return source_of(app, feed, _taken_by(*target))
     landing, landed_by = landing_of(app, feed, definition.feed_id, definition.version)
-    return LandingSource(landing, landed_by.id, app.query)
+    return LandingSource(landing, landed_by.id, app.query, app.logs.open(landing.id))
 
 
 def target_of(app: App, definition: ConnectionDefinition) -> tuple[OpenTable, FeedConnection]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from lakebed.config.decoders import ColumnsOf, DecoderSettings, path_of
 from lakebed.config.definitions.custom_sources import CustomFeed
-from lakebed.config.feed_fields import at_of
+from lakebed.config.definitions.toml_fields import at_of
 from lakebed.config.feed_sources import PushFeed, S3Feed, SocketFeed, SqsFeed
 from lakebed.config.feeds import Feed
 from lakebed.config.policies import Contract, Policy

@@ -13,7 +13,7 @@ from lakebed.bootstrap.feeds.file_definitions import definitions_in, refuse_defi
 from lakebed.bootstrap.feeds.pipelines import landing_of
 from lakebed.bootstrap.feeds.pushed_feeds import landed_items, pushed_segments, rules_of
 from lakebed.bootstrap.open_lake import OpenLake
-from lakebed.config.feed_fields import at_of
+from lakebed.config.definitions.toml_fields import at_of
 from lakebed.config.feed_sources import PushFeed, SocketFeed
 from lakebed.config.feeds import feed_file
 from lakebed.errors import InvalidError

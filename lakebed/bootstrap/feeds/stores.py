@@ -21,7 +21,7 @@ from lakebed.ports.secrets import Secrets
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
-    from lakebed.config.instance import InstanceResources
+    from lakebed.config.deployments.instance_resources import InstanceResources
 
 SECRETS_FOLDER = "secrets"
 """Of a lake in a directory: a file each, which only its owner may read."""

@@ -90,7 +90,7 @@ def _tap_of_connection(
     else:
         landing = app.catalog.find(landing_table_name(feed.name))
         landed_by: ConnectionId = id_of(definition.id, b"feed", feed.name, landing)
-        source = LandingSource(landing, landed_by, app.query)
+        source = LandingSource(landing, landed_by, app.query, app.logs.open(landing.id))
     return _tap(app, source, look, begins)
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
+from lakebed.bootstrap.feeds.endings import end_connections
 from lakebed.bootstrap.feeds.pipelines import Share, connected_feed, landed_feed
 from lakebed.config.policies import Policy
 from lakebed.errors import InvalidError, did_you_mean
@@ -34,6 +35,10 @@ from lakebed.model.feeds.flushes import Flushes
 from lakebed.model.names import ConnectionId
 from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases, WorkerId
+
+ENDINGS_SECONDS = 60.0
+"""How often a worker looks for connections that a table has not forgotten. Who dropped them does it
+at once, unless it dies."""
 
 
 class WorkerParts(TypedDict):
@@ -120,14 +125,36 @@ def _parts(
         app.feeds.definitions.note_failure(one.kind, name, failed)
 
     shared = SharedSources[pa.RecordBatch](app.clock.monotonic)
+    forget_ended = _forgetting(app)
+
+    def wanted() -> list[WantedPipeline[pa.RecordBatch]]:
+        forget_ended()
+        return _wanted(app, only, share, shared)
+
     return WorkerParts(
         worker=worker,
         leases=app.feeds.leases,
         living=living,
         clock=app.clock,
-        wanted=lambda: _wanted(app, only, share, shared),
+        wanted=wanted,
         note_failure=note_failure,
     )
+
+
+def _forgetting(app: App) -> Callable[[], None]:
+    """Return what is called often, and lets tables forget what was dropped now and then. In an
+    instance a worker changes no list of the registry: the next command crosses out what is done."""
+    end = end_connections(app, may_cross_out=not is_instance(app))
+    looked: float | None = None
+
+    def forget_ended() -> None:
+        nonlocal looked
+        now = app.clock.monotonic()
+        if looked is None or now - looked >= ENDINGS_SECONDS:
+            looked = now
+            end.run_quietly()
+
+    return forget_ended
 
 
 def _check_share(worker: WorkerId, policy: Policy) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 
 from lakebed.bootstrap.aws_stores import import_requests_of
 from lakebed.bootstrap.functions.function_clients import amazon_clients
@@ -11,7 +12,7 @@ from lakebed.bulk_import.follow_runs import FollowRuns
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.config.environments import BulkImportFollowEnvironment, environment_of
 from lakebed.ports.job_tracker import JobTracker
-from lakebed.ports.spark_runs import StartedRuns
+from lakebed.ports.spark_runs import Platform, SparkRuns
 
 App = FollowRuns
 
@@ -19,7 +20,7 @@ App = FollowRuns
 def app() -> App:
     """Return what the variables of this process name."""
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
-    from lakebed.backends.aws.spark_runs import EmrServerlessRuns
+    from lakebed.bootstrap.functions.spark_platforms import platforms_of
 
     environment = environment_of(BulkImportFollowEnvironment, os.environ)
     clients = amazon_clients()
@@ -27,19 +28,26 @@ def app() -> App:
     return app_over(
         stores,
         requests=import_requests_of(clients, environment.bucket, stores.rng),
-        runs=EmrServerlessRuns(clients, environment.application_id),
+        platforms=platforms_of(clients, environment),
+        instance_types=environment.cluster_types.split(","),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
     )
 
 
 def app_over(
-    stores: TableStores, *, requests: ImportRequests, runs: StartedRuns, tracker: JobTracker
+    stores: TableStores,
+    *,
+    requests: ImportRequests,
+    platforms: Mapping[Platform, SparkRuns],
+    instance_types: Sequence[str],
+    tracker: JobTracker,
 ) -> App:
     """Return the same over stores."""
     return FollowRuns(
         find_table=stores.find,
         requests=requests,
-        runs=runs,
+        platforms=platforms,
+        instance_types=instance_types,
         tracker=tracker,
         clock=stores.clock,
     )

@@ -34,11 +34,12 @@ App = ImportStarter
 
 def app() -> App:
     """Return what the variables of this process name. Loads what checks messages."""
+    from lakebed.backends.aws.batching.file_batches import DynamoFileBatches
     from lakebed.backends.aws.job_queues import SqsJobQueue, received_record
     from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
-    from lakebed.backends.aws.spark_runs import StartableRuns
     from lakebed.bootstrap.aws_stores import import_requests_of
     from lakebed.bootstrap.functions.function_clients import amazon_clients
+    from lakebed.bootstrap.functions.spark_platforms import platforms_of
     from lakebed.bootstrap.functions.table_names import catalog_over
     from lakebed.bootstrap.functions.table_stores import amazon_table_stores
     from lakebed.bulk_import.start_runs import StartRuns
@@ -49,9 +50,11 @@ def app() -> App:
     stores = amazon_table_stores(clients, environment)
     service = StartRuns(
         find_table=catalog_over(stores).find,
+        find_id=stores.find,
+        batches=DynamoFileBatches(clients, environment.batches_table, rng=stores.rng),
         check_file=AllowedSources(sources_in(environment.sources)).check,
         requests=import_requests_of(clients, environment.bucket, stores.rng),
-        runs=StartableRuns(clients, environment),
+        platforms=platforms_of(clients, environment),
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),
         clock=stores.clock,
     )

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.aws_stores import objects_of
+from lakebed.bootstrap.functions.counted_function import function_budgets
 from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.bootstrap.functions.sent_messages import SentMessages
 from lakebed.bootstrap.functions.table_names import catalog_over
@@ -83,6 +84,7 @@ def _answers(clients: AmazonClients, environment: QueryEnvironment) -> App:
         query=RunQuery(
             files=ParquetFiles(stores.objects, spill_directory=stores.scratch),
             past=PastVersions(logs=stores.logs, snapshots=stores.heads.snapshots),
+            budgets=function_budgets(),
         ),
         find_table=catalog_over(stores).find,
         tracker=DynamoDbJobTracker(clients, environment.tracker_table),

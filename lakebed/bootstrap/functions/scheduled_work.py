@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lakebed.backends.system.random_source import system_random
+from lakebed.bootstrap.functions.counted_function import function_budgets, function_ledger
 from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_stores
 from lakebed.config.environments import (
@@ -111,8 +112,21 @@ def _collect_garbage(stores: TableStores, _: OpenJobStores) -> App:
 
 def _sweep_objects(stores: TableStores, _: OpenJobStores) -> App:
     from lakebed.garbage.sweep import SweepObjects
+    from lakebed.schedules.stored_bytes import KeepStoredBytes
+    from lakebed.tasks.budgets import warn_of_budget
 
-    return stores.work(SWEEP, SweepObjects(objects=stores.objects).run)
+    sweep, ledger = SweepObjects(objects=stores.objects), function_ledger()
+    stored = None if ledger is None else KeepStoredBytes(ledger, clock=stores.clock)
+    budgets = function_budgets()
+
+    def work(table: OpenTable) -> int:
+        swept = sweep.run(table)
+        if stored is not None:
+            stored.run(table)
+        warn_of_budget(budgets, table, table.settings())
+        return swept
+
+    return stores.work(SWEEP, work)
 
 
 def _write_snapshot(stores: TableStores, _: OpenJobStores) -> App:

@@ -20,12 +20,13 @@ def app() -> App:
     return catalog_over(amazon_table_stores(amazon_clients(), environment))
 
 
-def catalog_over(stores: TableStores) -> TableCatalog:
-    """Return the tables that are kept in stores."""
+def catalog_over(stores: TableStores, *, buries: bool = True) -> TableCatalog:
+    """Return the tables that are kept in stores. buries: as the catalog takes it."""
     return TableCatalog(
         registry=stores.registry,
         logs=stores.logs,
         open_head=stores.heads,
         delete_objects=DeleteTableObjects(objects=stores.objects),
         rng=stores.rng,
+        buries=buries,
     )

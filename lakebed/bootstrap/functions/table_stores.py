@@ -30,7 +30,7 @@ from lakebed.statestore.warm_heads import WarmHeads
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
-    from lakebed.config.environments import BulkImportStartEnvironment, TableFunctionEnvironment
+    from lakebed.config.environments import BulkImportRunsEnvironment, TableFunctionEnvironment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ def table_stores(
 
 
 def amazon_table_stores(
-    clients: AmazonClients, environment: TableFunctionEnvironment | BulkImportStartEnvironment
+    clients: AmazonClients, environment: TableFunctionEnvironment | BulkImportRunsEnvironment
 ) -> TableStores:
     """Return the stores that a function's environment names."""
     from lakebed.backends.aws.table_marks import DynamoTableMarks

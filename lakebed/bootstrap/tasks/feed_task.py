@@ -47,6 +47,7 @@ class FeedTask:
         began = self._app.clock.monotonic()
 
         def is_over() -> bool:
+            self._app.usage.keep_if_due()
             self._ending = self._ending or self._life.ending(is_stopped=should_stop())
             return self._ending is not None
 

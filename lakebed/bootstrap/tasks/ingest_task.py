@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.bootstrap.app import App
+from lakebed.bootstrap.batching import run_batches
 from lakebed.bootstrap.tasks.task_process import run_task, task_loop
 from lakebed.config.environments import IngestTaskEnvironment
 from lakebed.errors import InvalidError
@@ -27,6 +28,7 @@ def ingest_from(app: App, files: SourceFiles) -> IngestFromMessages:
         files=files,
         tracker=app.tracker,
         clock=app.clock,
+        batches=None if app.batches is None else run_batches(app, files),
     )
 
 

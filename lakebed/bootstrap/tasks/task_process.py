@@ -12,23 +12,25 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.aws import open_instance
 from lakebed.bootstrap.machine import cpus, task_work_bytes
 from lakebed.bootstrap.memory import Memory
+from lakebed.config.deployments.instance_resources import InstanceResources
 from lakebed.config.environments import (
     FeedTakeEnvironment,
     IngestTaskEnvironment,
     TaskEnvironment,
     environment_of,
 )
-from lakebed.config.instance import InstanceResources, instance_id
+from lakebed.config.instance import instance_id
 from lakebed.errors import LakebedError, NewerFormatError
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE
 from lakebed.observe.json_lines import write_json_lines
-from lakebed.ports.job_queue import JobQueue
+from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import JobKind
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.tasks.task_loop import Ending, StopRequest, TaskLimits, TaskLoop, kept_or_given_back
@@ -65,9 +67,16 @@ def task_loop(
     """Return what runs the jobs of a queue. refused: errors after which no try can help."""
     name = f"{app.rng.getrandbits(64):016x}"
     reports = TaskReports(kind, name, tracker=app.tracker, clock=app.clock)
+
+    def counted(message: Received) -> object:
+        try:
+            return handle(message)
+        finally:
+            app.usage.keep()
+
     worker = Worker(
         queue=queue,
-        handle=handle,
+        handle=counted,
         job_ended=reports.job_ended,
         failures=FailurePolicy(refused=refused, retry_seconds=RETRY_SECONDS, bugs=True),
         visibility=Visibility(
@@ -118,12 +127,10 @@ def run_task(
 
 def opened(environment: TaskEnvironment) -> App:
     """Return the services of an instance by the names that a task was given."""
-    more = (
-        {INGEST_QUEUE: environment.ingest_queue_url}
-        if isinstance(environment, IngestTaskEnvironment)
-        else {}
-    )
-    resources = resources_named(environment, more)
+    more, batches = dict[str, str](), ""
+    if isinstance(environment, IngestTaskEnvironment):
+        more, batches = {INGEST_QUEUE: environment.ingest_queue_url}, environment.batches_table
+    resources = msgspec.structs.replace(resources_named(environment, more), batches_table=batches)
     memory = Memory(work_bytes=task_work_bytes())
     return open_instance(
         resources.instance, resources=resources, memory=memory, first_report_seconds=0.0

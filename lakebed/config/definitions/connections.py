@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from lakebed.config.decoders import ColumnsOf, columns_of
 from lakebed.config.definitions.routes import Route, route_of
-from lakebed.config.feed_fields import at_of, check_names, checked, section
+from lakebed.config.definitions.toml_fields import at_of, check_names, checked, section
 from lakebed.config.policies import Policy
 from lakebed.errors import InvalidError
 from lakebed.model.names import table_name

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from lakebed.config.feed_fields import checked
+from lakebed.config.definitions.toml_fields import checked
 from lakebed.errors import InvalidError
 
 KIND = r"\A[A-Za-z][A-Za-z0-9_.-]{0,62}\Z"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from lakebed.config.decoders import path_of
-from lakebed.config.feed_fields import at_of, check_names, section
+from lakebed.config.definitions.toml_fields import at_of, check_names, section
 from lakebed.errors import InvalidError
 from lakebed.model.names import table_name
 

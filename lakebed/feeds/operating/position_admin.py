@@ -25,10 +25,10 @@ from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_state.feed_records import (
     Connection,
     connection_of,
-    connections,
     errors_in_rows,
     gaps_of,
     ledger_of,
+    living_connections,
     positions_of,
 )
 from lakebed.statestore.table_state.state import TableState
@@ -217,10 +217,10 @@ def known_feeds(state: TableState, table: OpenTable, feed: str | None) -> list[C
     """Return the feeds of a table, or the one that is named. Raises: InvalidError: the table knows
     no such feed."""
     if feed is None:
-        return connections(state)
+        return living_connections(state)
     known = connection_of(state, connection_id(feed))
-    if known is None:
-        ids = [one.id for one in connections(state)]
+    if known is None or known.has_ended:
+        ids = [one.id for one in living_connections(state)]
         hint = did_you_mean(feed, ids, what="feed")
         raise InvalidError("the table knows no such feed", feed=feed, table=table.name, hint=hint)
     return [known]

@@ -18,7 +18,8 @@ from selectors import EVENT_READ, DefaultSelector
 
 import msgspec
 
-from lakebed.observe import events
+from lakebed.observe import events, usage
+from lakebed.observe.usage import carried
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files.merging.range_messages import (
     MergeTask,
@@ -69,8 +70,10 @@ class Helper:
             answer = decode_answer(line)
         except msgspec.MsgspecError as error:
             raise BrokenPipeError(f"a helper says what is no answer: {error}") from None
-        if isinstance(answer, RangeMerged) and answer.path != range_task.path:
-            raise BrokenPipeError("a helper answers what was not asked")
+        if isinstance(answer, RangeMerged):
+            if answer.path != range_task.path:
+                raise BrokenPipeError("a helper answers what was not asked")
+            usage.count_all(answer.used)
         return answer
 
     def kill(self) -> None:
@@ -143,7 +146,7 @@ class MergeHelpers:
         RuntimeError: there is no thread to be had.
         """
         for _ in range(self.count if at_most is None else min(self.count, at_most)):
-            self._threads.submit(self._lent, help_)
+            self._threads.submit(carried(self._lent), help_)
 
     def close(self) -> None:
         """End all of them. Safe to call again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from lakebed.errors import LakebedError
+from lakebed.observe.usage import PROCESS, Counts
 from lakebed.ports.object_store import ObjectReader, ObjectStore
 from lakebed.sorted_files.merging.memory_shares import MergeMemory
 from lakebed.sorted_files.merging.range_messages import (
@@ -69,7 +70,7 @@ class RangeMerger:
             path=range_task.path,
             encoder=encoder,
         )
-        return RangeMerged(range_task.path, handed)
+        return RangeMerged(range_task.path, handed, _used())
 
     def _work_of(self, task: MergeTask) -> tuple[StretchMerge, RowGroupEncoder]:
         """Return the merge, and what encodes the rows of all its ranges."""
@@ -87,3 +88,12 @@ class RangeMerger:
             StretchMerge(self._objects, summaries, request, reads, engine),
             RowGroupEncoder(request.schema, compiled=True, value_statistics=statistics),
         )
+
+
+def _used() -> Counts:
+    """Return what this process counted since it was last asked, all of it for this merge."""
+    found: Counts = {}
+    for entry in PROCESS.take():
+        for counter, amount in entry.counts.items():
+            found[counter] = found.get(counter, 0.0) + amount
+    return found

@@ -54,10 +54,14 @@ class RangeTask(msgspec.Struct, frozen=True, tag=True):
 
 
 class RangeMerged(msgspec.Struct, frozen=True, tag=True):
-    """handed: None: processing left no rows."""
+    """handed: None: processing left no rows.
+
+    used: what that took, by counter.
+    """
 
     path: str
     handed: HandedOver | None
+    used: dict[str, float] = {}
 
 
 class RangeFailed(msgspec.Struct, frozen=True, tag=True):

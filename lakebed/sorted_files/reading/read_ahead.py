@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from lakebed.observe.usage import carried
 from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 
@@ -112,7 +113,7 @@ class ReadAhead:
             done.set_result(self._piece(path, pieces[0]))
             return [done]
         pool = ThreadPoolExecutor(min(len(pieces), CONNECTIONS), "lakebed-ahead")
-        futures = [pool.submit(self._piece, path, piece) for piece in pieces]
+        futures = [pool.submit(carried(self._piece), path, piece) for piece in pieces]
         pool.shutdown(wait=False)  # its threads end with the last piece
         return futures
 

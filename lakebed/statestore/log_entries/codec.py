@@ -87,7 +87,9 @@ _FORMATS: dict[type, int] = {
 """Of entries with changes that older formats did not know: programs of then say that they are too
 old."""
 
-_FORMATS_OF_SETTINGS = dict.fromkeys(("follower_seconds_max", "scan_bytes_max"), VERSION_FORMAT)
+_FORMATS_OF_SETTINGS = dict.fromkeys(
+    ("follower_seconds_max", "leaves_min", "scan_bytes_max"), VERSION_FORMAT
+)
 """Of entries that name a setting that older releases do not know."""
 _STRATEGY, STRATEGY_FORMAT = "compaction_strategy", 6
 """Of entries that name a strategy of a user: older releases know only their own."""

@@ -144,7 +144,8 @@ class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
                 "too many items are remembered",
                 connection=self.connection,
                 max=self.MAX,
-                hint="say a shorter `once_seconds`, or divide what comes among several feeds",
+                hint="say a shorter `once_seconds`, of objects within a day, or divide what comes"
+                " among several feeds",
             )
 
     def apply(self, state: TableState, moment: Moment) -> None:
@@ -274,10 +275,21 @@ def check_version(state: TableState, id_: ConnectionId, version: int) -> Connect
 
 
 def _moved(known: Connection, version: int) -> DefinitionMovedError:
+    if known.has_ended:
+        return was_dropped(known.id)
     return DefinitionMovedError(
         "the connection has a newer definition",
         connection=known.id,
         version=version,
         newest=known.version,
         hint="make the rows anew, as the newer one says",
+    )
+
+
+def was_dropped(id_: ConnectionId) -> DefinitionMovedError:
+    """Return the error of who works by a definition that was dropped."""
+    return DefinitionMovedError(
+        "the connection was dropped, and its table has forgotten it",
+        connection=id_,
+        hint="define it again, or give it another name in its file: it begins anew",
     )

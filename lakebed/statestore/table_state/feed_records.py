@@ -11,6 +11,7 @@ from functools import reduce
 
 import msgspec
 
+from lakebed.model.feeds.endings import ENDED_VERSION
 from lakebed.model.feeds.positions import Position, decode_position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import ITEM_BYTES, ConnectionId, Micros, TransactionNumber
@@ -53,6 +54,11 @@ class Connection(msgspec.Struct, frozen=True):
     version: int
     number: TransactionNumber
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its definition was dropped: nothing else is known of it any more."""
+        return self.version >= ENDED_VERSION
+
 
 class Gap(msgspec.Struct, frozen=True):
     """Records that a source no longer had when they were asked for.
@@ -77,9 +83,14 @@ def connection_of(state: TableState, id_: ConnectionId) -> Connection | None:
 
 
 def connections(state: TableState) -> list[Connection]:
-    """Return all connections, by their ids."""
+    """Return all connections, by their ids; those that have ended, too."""
     query = "SELECT id, key, version, number FROM connections ORDER BY id"
     return [Connection(*row) for row in state.connection.execute(query)]
+
+
+def living_connections(state: TableState) -> list[Connection]:
+    """Return the connections whose definitions were not dropped, by their ids."""
+    return [known for known in connections(state) if not known.has_ended]
 
 
 def positions_of(state: TableState, id_: ConnectionId) -> Iterator[tuple[str, Position, int]]:
@@ -136,6 +147,12 @@ def tally_of_hour(
         rows = state.connection.execute(query, values)
     else:
         rows = state.connection.execute(f"{query} AND name = ?", (*values, split))
+    return reduce(Tally.plus, (Tally(*sums) for _, _, *sums in rows), Tally())
+
+
+def tally_of_split(state: TableState, connection: Connection, split: str) -> Tally:
+    """Return what became of all records of a source split, as far as its ledger says."""
+    rows = state.connection.execute(f"{_TALLIES} AND name = ?", (connection.key, split))
     return reduce(Tally.plus, (Tally(*sums) for _, _, *sums in rows), Tally())
 
 

@@ -115,6 +115,7 @@ def trips(numbers: range) -> bytes:
     return b"".join(json.dumps({"id": n}).encode() + b"\n" for n in numbers)
 
 
+@pytest.mark.slow
 def test_tasks_run_while_a_feed_is_started_and_a_killed_one_is_replaced(feeds: Operator) -> None:
     instance, cloud = feeds.instance, feeds.cloud
     feeds.types("table", "create", "trips", "--row-key", "id:int64")
@@ -162,6 +163,7 @@ def busy_worker(feeds: Operator, load: float) -> Iterator[None]:
             leases.leave(worker)
 
 
+@pytest.mark.slow
 def test_a_second_task_is_started_while_workers_say_that_there_is_too_much(
     feeds: Operator,
 ) -> None:

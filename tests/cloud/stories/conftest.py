@@ -12,10 +12,10 @@ import pytest
 
 from tests.cloud.deployed_stage import DeployedStage
 from tests.cloud.instance import RunningInstance
+from tests.cloud.ledger.exact_ledger import exact_ledger
 from tests.cloud.users import stop_tasks
 from tests.dsl.lake_story import FunctionStory, LakeStory
 from tests.dsl.local_stages import DirectoryStage, MemoryStage
-from tests.dsl.process_logging import logging_restored
 
 LocalStageT = TypeVar("LocalStageT", bound=MemoryStage | DirectoryStage)
 STAGES = ("memory", "directory", pytest.param("deployed", marks=pytest.mark.slow))
@@ -46,14 +46,13 @@ def function_story(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[F
 
 @contextmanager
 def deployed_stage(instance: RunningInstance) -> Iterator[DeployedStage]:
-    with instance.lake() as lake:
+    with instance.lake() as lake, exact_ledger(instance, lake):
         yield DeployedStage(instance, lake)
-    stop_tasks(instance)
+        stop_tasks(instance)
 
 
 @contextmanager
 def local_stage(kind: type[LocalStageT], folder: Path) -> Iterator[LocalStageT]:
-    with logging_restored():
-        stage = kind(folder)
-        yield stage
-        stage.lake.close()
+    stage = kind(folder)
+    yield stage
+    stage.lake.close()

@@ -21,7 +21,7 @@ def long_points(seed: int) -> list[str]:
 
 def test_a_log_is_emptied_below_its_snapshots_while_reads_go_on(story: LakeStory) -> None:
     story.given_table("short")
-    story.given_table("long", split_points=long_points(0), **SMALL_LEAVES)
+    story.given_table("long", split_points=long_points(0), batch_seconds_max=0, **SMALL_LEAVES)
     story.when_ingested("long", rows(50), job="first")
     story.given_an_open_query("long")
     story.when_snapshots_are_written()
@@ -46,4 +46,8 @@ def test_a_log_is_emptied_below_its_snapshots_while_reads_go_on(story: LakeStory
     story.when_split()  # where functions work, this one begins with a snapshot
     assert story.leaves("long") > leaves
     assert story.when_ingested("long", rows(700, seed=2), job="third").repeated
+    story.then_queries_match("long")
+
+    story.when_files_are_submitted("long", rows(20, seed=3), under="late")
+    story.when_batches_are_made()  # so does this one
     story.then_queries_match("long")

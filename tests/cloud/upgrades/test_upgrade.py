@@ -16,7 +16,11 @@ from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 from tests.cloud.users import send
 from tests.dsl.table_rows import SCHEMA
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("no_tasks_left")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("no_tasks_left"),
+]
 
 NAME = f"lakebed-{INSTANCE}"
 OLDER = f"an older task of {NAME}"

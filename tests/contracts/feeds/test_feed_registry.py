@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, UnavailableError
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.model.feeds.definitions import (
     BODY_BYTES_MAX,
@@ -18,7 +18,9 @@ from lakebed.model.feeds.definitions import (
     NamedDefinition,
     Put,
 )
+from lakebed.model.feeds.endings import Ending, Endings, KnownIn
 from lakebed.model.feeds.flushes import FEEDS_MAX, Flushes
+from lakebed.model.names import ConnectionId, TableId
 from lakebed.ports.feed_registry import FeedRegistry
 from tests.contracts.conftest import Definitions
 
@@ -322,3 +324,32 @@ def test_of_many_wishes_the_last_are_kept(view: FeedRegistry) -> None:
     found = view.flushes()
     assert (found.number, len(found.by_feed)) == (FEEDS_MAX + 3, FEEDS_MAX)
     assert (found.of("feed-2"), found.of("feed-3")) == (0, 4)
+
+
+def ending(name: str, tables: int = 1) -> Ending:
+    known_in = [KnownIn(ConnectionId(f"{n:032x}"), TableId(f"{n:032x}")) for n in range(tables)]
+    return Ending(id=f"id-of-{name}", kind="feed", name=name, known_in=tuple(known_in))
+
+
+def test_what_tables_are_to_forget_is_listed_by_compare_and_set(definitions: Definitions) -> None:
+    assert definitions().endings() == Endings()
+    assert definitions().change_endings([ending("a"), ending("b", 2)], [], 0) == 1
+    for number in (0, 2):
+        with pytest.raises(DefinitionChangedError):
+            definitions().change_endings([ending("c")], [], number)
+    assert definitions().endings() == Endings(1, (ending("a"), ending("b", 2)))
+    assert definitions().change_endings([ending("a", 3)], ["id-of-b", "id-of-x"], 1) == 2
+    assert definitions().endings() == Endings(2, (ending("a", 3),))
+    assert definitions().change_endings([], ["id-of-a"], 2) == 3
+    assert definitions().endings() == Endings(3)
+    assert definitions().number() == 0, "definitions only are counted"
+    assert definitions().list("feed") == []
+
+
+def test_a_list_of_what_waits_is_bounded_and_shrinks_at_any_length(view: FeedRegistry) -> None:
+    some = [ending(f"feed-{n}", 1_000) for n in range(3)]
+    view.change_endings(some, [], 0)
+    with pytest.raises(UnavailableError, match=r"wait to be forgotten.*waiting=3"):
+        view.change_endings([ending(f"more-{n}", 1_000) for n in range(3)], [], 1)
+    assert view.endings() == Endings(1, tuple(some))
+    assert view.change_endings([], [some[0].id], 1) == 2

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.feed_errors import SecretMissingError
 from lakebed.ports.secrets import SECRET_BYTES_MAX, Secret, Secrets
-from tests.contracts.conftest import StoreSecret
+from tests.contracts.feeds.conftest import StoreSecret
 
 HIDDEN = "hunter2-is-hidden"
 

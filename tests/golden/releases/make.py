@@ -25,7 +25,8 @@ import lakebed
 from lakebed.backends.memory import VirtualClock
 from lakebed.bootstrap.local import open_local
 from lakebed.bulk_import.requests import ImportRequest
-from lakebed.config.instance import InstanceId, InstanceResources, encode_resources
+from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
+from lakebed.config.instance import InstanceId
 from lakebed.lake import Lake
 from lakebed.model.jobs import (
     CompactionMessage,

@@ -16,7 +16,8 @@ from lakebed.backends.memory import MemoryObjectStore, VirtualClock
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.local import open_local
 from lakebed.bulk_import.requests import ImportRequest, ImportRequests
-from lakebed.config.instance import InstanceId, decode_resources, parameter_name
+from lakebed.config.deployments.instance_resources import decode_resources
+from lakebed.config.instance import InstanceId, parameter_name
 from lakebed.errors import JobIdReusedError
 from lakebed.feed import FeedDefinitions
 from lakebed.lake import Lake, connect

@@ -98,7 +98,12 @@ def define(world: FedWorld, machine: Machine) -> None:
 
 def clear(world: FedWorld, machine: Machine) -> None:
     """Clear the table, and not its quarantine."""
-    table = machine.catalog.find("fed")
+    clear_table(machine, "fed")
+
+
+def clear_table(machine: Machine, name: str) -> None:
+    """Clear a table without a tracker, as another process might."""
+    table = machine.catalog.find(name)
     with table.head.reading() as state:
         start = start_of(state)
     table.head.commit(table.own(start, Clear(())))

@@ -101,12 +101,7 @@ def check_ledger(world: FedWorld, table: OpenTable, bad: set[int], stored: set[i
 
 def records_of(world: FedWorld, taken: Taken) -> list[tuple[int, int]]:
     """Return the records of a range, whatever has become of them in the source."""
-    return [
-        record
-        for split in world.source.splits
-        if split.name == taken.split
-        for record in split.between(taken.begin, taken.end)
-    ]
+    return world.records_of(taken)
 
 
 def quarantined_ids(world: FedWorld, machine: Machine, table: OpenTable) -> Counter[int]:

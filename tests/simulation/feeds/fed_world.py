@@ -28,11 +28,11 @@ from lakebed.statestore.open_table import OpenTable
 from tests.simulation.auditor import Auditor
 from tests.simulation.ending import check_exact, keep_house
 from tests.simulation.feeds.fed_actors import FED_ACTORS
-from tests.simulation.feeds.fed_auditor import FedAuditor
+from tests.simulation.feeds.fed_auditor import FedAuditor, Taken
 from tests.simulation.feeds.fed_checks import check_fed
 from tests.simulation.feeds.fed_rows import FED_SCHEMA, QUARANTINE_SCHEMA, ModelRows
 from tests.simulation.feeds.model_replays import ModelQuarantine, planned_replays
-from tests.simulation.feeds.model_source import ModelDoor, ModelSource
+from tests.simulation.feeds.model_source import ModelDoor, ModelSource, RawRecord
 from tests.simulation.machine import Machine, Parts
 from tests.simulation.violation import ENDS, Violation
 from tests.simulation.world import World
@@ -201,8 +201,12 @@ class FedWorld(World):
         if gone is not None and not to_newest:
             self._versions[machine] = gone.connection.version
 
+    def records_of(self, taken: Taken) -> list[RawRecord]:
+        """Return the records of a range, whatever has become of them in the source."""
+        return self.source.between(taken.split, taken.begin, taken.end)
+
     def _records_in(self, split: str, begin: int, end: int) -> int:
-        return sum(len(one.between(begin, end)) for one in self.source.splits if one.name == split)
+        return len(self.source.between(split, begin, end))
 
     # the end
 

@@ -57,6 +57,11 @@ class ModelSource:
         self.splits: list[ModelSplit] = []
         self.topics: dict[str, ModelSplit] = {}
 
+    def between(self, name: str, begin: int, end: int) -> list[RawRecord]:
+        """Return the records of a range of a source split, whatever has become of them."""
+        splits = (split for split in self.splits if split.name == name)
+        return [record for split in splits for record in split.between(begin, end)]
+
     def grow(self) -> None:
         """Begin a source split."""
         self._make(f"topic-{len(self.topics)}")

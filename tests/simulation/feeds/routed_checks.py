@@ -12,7 +12,7 @@ from lakebed.statestore.open_table import OpenTable
 from tests.simulation.feeds.fed_auditor import FedAuditor, Taken
 from tests.simulation.feeds.fed_checks import check_ledger, counts, ids_in, records_of
 from tests.simulation.feeds.fed_rows import is_filtered
-from tests.simulation.feeds.model_source import ModelSource
+from tests.simulation.feeds.model_source import ModelSource, RawRecord
 from tests.simulation.machine import Machine
 from tests.simulation.violation import FED_LEDGER, FED_ROUTE, FED_ROWS, Violation
 
@@ -28,6 +28,10 @@ class _LaneView:
         self.source = source
         self.connection = connection
         self.fed_auditor = auditor
+
+    def records_of(self, taken: Taken) -> list[RawRecord]:
+        """Return the records of a range, whatever has become of them in the source."""
+        return self.source.between(taken.split, taken.begin, taken.end)
 
 
 def check_lane(world: RoutedWorld, lane: Lane, machine: Machine, table: OpenTable) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.feeds.fed_world import FedWorld
+from tests.simulation.feeds.landed_world import LandedWorld
 from tests.simulation.feeds.once_world import OnceWorld
 from tests.simulation.feeds.pushed_world import PushedWorld
 from tests.simulation.feeds.routed_world import RoutedWorld
@@ -53,4 +54,13 @@ def test_a_record_is_in_the_table_of_its_route_under_faults(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:
     stories = [story_of(seed, tmp_path, tally, RoutedWorld) for seed in seeds]
+    fail_with([story for story in stories if story], seeds)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seeds", CASES[1::PUSHED_EVERY], ids=lambda s: f"{s[0]}-{s[-1]}")
+def test_a_child_of_a_landing_table_is_told_what_it_missed_under_faults(
+    seeds: Sequence[int], tmp_path: Path, tally: Tally
+) -> None:
+    stories = [story_of(seed, tmp_path, tally, LandedWorld) for seed in seeds]
     fail_with([story for story in stories if story], seeds)

@@ -8,13 +8,14 @@ import pytest
 
 from tests.simulation import violation
 from tests.simulation.feeds.fed_twins import FED_TWINS, FedTwin
+from tests.simulation.feeds.landed_twins import LANDED_TWINS
 from tests.simulation.feeds.once_world import ONCE_TWINS
 from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.feeds.routed_twins import ROUTED_TWINS
 from tests.simulation.violation import outcome_of
 
 SEEDS_MAX = 300
-TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS
+TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS | LANDED_TWINS
 
 
 def caught(twin: FedTwin, seed: int, scratch: Path) -> str | None:
@@ -31,7 +32,7 @@ def test_the_world_notices_the_twin_of_a_feed(
     for patch in twin.patches:
         patch(monkeypatch)
     others = set()
-    for seed in range(SEEDS_MAX):
+    for seed in range(twin.first, twin.first + SEEDS_MAX):
         checker = caught(twin, seed, tmp_path)
         if checker in twin.checkers:
             return

@@ -6,15 +6,32 @@ from pathlib import Path
 
 import pytest
 
+from lakebed.statestore import log_clock
+from tests.simulation.tally import Tally
+from tests.simulation.test_seeds import story_of
 from tests.simulation.versions.version_twins import VERSION_TWINS, VersionTwin
-from tests.simulation.violation import outcome_of
+from tests.simulation.versions.versioned_world import VersionedWorld
+from tests.simulation.violation import DELAY, outcome_of
 
 SEEDS_MAX = 300
+SEED_OF_SET_BACK = 839
 
 
 def caught(twin: VersionTwin, seed: int, scratch: Path) -> str | None:
     """Return the checker that a world with the twin fails, or None."""
     return outcome_of(twin.world(seed, scratch, is_harsh=True))
+
+
+def test_the_world_notices_a_clock_that_takes_back_what_it_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # seed 839: a machine tells the log its time, its garbage is made, it is set back by a month and
+    # tells that; a leap to the month before would make the garbage a month old
+    assert story_of(SEED_OF_SET_BACK, tmp_path, Tally(), VersionedWorld) is None
+    monkeypatch.setattr(log_clock, "_says_more", lambda *_: False)
+    story = story_of(SEED_OF_SET_BACK, tmp_path, Tally(), VersionedWorld)
+    assert story is not None
+    assert DELAY in story
 
 
 @pytest.mark.timeout(600)

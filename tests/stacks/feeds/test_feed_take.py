@@ -42,7 +42,7 @@ def test_only_an_instance_with_the_setting_has_the_function(
     without = synthesize(sources="s3://landing/files")
     assert set(taking) - set(without) == {"feeds"}
     changed = {name for name in without if taking[name]["Resources"] != without[name]["Resources"]}
-    assert not changed
+    assert changed == {"address"}, "it lists the stacks that there are"
     assert NAME not in json.dumps(synthesize(feed_workers_max="1")["feeds"])
 
 

@@ -136,7 +136,7 @@ def test_roles_of_feeds_reach_items_of_the_registry_by_their_partitions(fed: Tem
         ("TasksStartRole", {"feed-definitions", "feed-connections", "feed-policies"}),
         ("TasksRole", {"feed-owners", "feed-workers", "names", "marks"}),
     ):
-        of_registry = [s for s in statements(fed, role) if "Registry" in json.dumps(s["Resource"])]
+        of_registry = [s for s in statements(fed, role) if "-registry" in json.dumps(s["Resource"])]
         keys = [s["Condition"]["ForAllValues:StringEquals"][PARTITIONS] for s in of_registry]
         named = {key for some in keys for key in ([some] if isinstance(some, str) else some)}
         assert named >= partitions

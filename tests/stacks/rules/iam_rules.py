@@ -38,8 +38,15 @@ ARNS = {
     "AWS::SQS::Queue": "arn:aws:sqs:r:1:one",
 }
 """What `Fn::GetAtt` or `Ref` stands for where a policy names a resource of the templates."""
-PSEUDO = {"Partition": "aws", "Region": "r", "Account": "1", "AccountId": "1"}
-REFERENCE = re.compile(r"@(?:([\w-]+)/)?(\w+)(?:\.\w+)?")
+PSEUDO = {
+    "Partition": "aws",
+    "Region": "r",
+    "Account": "1",
+    "AccountId": "1",
+    "StackId": "arn:aws:cloudformation:r:1:stack/one/1",
+}
+STREAM = "arn:aws:dynamodb:r:1:table/one/stream/one"
+REFERENCE = re.compile(r"@(?:([\w-]+)/)?(\w+)(\.\w+)?")
 
 Statement = dict[str, Any]
 
@@ -74,7 +81,7 @@ def _with_arns(
     document: dict[str, Any], stack: str, types: dict[tuple[str, str], str]
 ) -> dict[str, Any]:
     def arn(found: re.Match[str]) -> str:
-        return ARNS[types[found[1] or stack, found[2]]]
+        return STREAM if found[3] == ".StreamArn" else ARNS[types[found[1] or stack, found[2]]]
 
     text = REFERENCE.sub(arn, json.dumps(document))
     for name, value in PSEUDO.items():

@@ -13,7 +13,7 @@ from tests.stacks.conftest import Templates
 from tests.stacks.deployment_summary import References
 
 ACCOUNT = "{AccountId}"
-WITHOUT_SOURCE = {"lambda.amazonaws.com"}
+WITHOUT_SOURCE = {"ec2.amazonaws.com", "lambda.amazonaws.com"}
 """Services that AWS documents to tell nobody for whom they take a role."""
 RESOURCE_POLICIES = ("AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy")
 WRITTEN_ONCE = {
@@ -40,6 +40,8 @@ def services_without_source(templates: Templates) -> list[str]:
         found += _unbound(name, role["AssumeRolePolicyDocument"], WITHOUT_SOURCE)
     for name, policy in of_type(templates, *RESOURCE_POLICIES):
         found += _unbound(name, policy["PolicyDocument"], set())
+    for name, key in of_type(templates, "AWS::KMS::Key"):
+        found += _unbound(name, key["KeyPolicy"], set())
     for name, permission in of_type(templates, "AWS::Lambda::Permission"):
         if not str(permission.get("SourceArn", "")).startswith(("@", "arn:")):
             found.append(f"{name}: {permission['Principal']} may call for anybody")

@@ -44,6 +44,7 @@ def runs(ecs: Stubber, capacity: dict[str, object], *failures: dict[str, str]) -
         "cluster": CLUSTER,
         "taskDefinition": TASK.task_definition,
         "clientToken": ANY,
+        "propagateTags": "TASK_DEFINITION",
         "networkConfiguration": ANY,
         **capacity,
     }

@@ -38,8 +38,8 @@ def test_what_a_message_asks_for_is_done_once_and_told(story: BulkImportStory) -
     }
     story.when_sent(message)
     story.when_sent(message)  # the same receipt again: the function died before it was deleted
-    assert len(story.platform.runs) == 1
-    assert story.platform.conf == {"spark.executor.cores": "8"}
+    assert len(story.platform.by_name) == 1
+    assert story.platform.asked_for[-1][1].spark_conf == {"spark.executor.cores": "8"}
     story.follower.run()
     assert story.events() == ["accepted"]
     story.when_driven()
@@ -58,13 +58,13 @@ def test_a_request_that_was_done_is_answered_without_spark_though_its_files_are_
     story.when_driven()
     (story.folder / "a.parquet").unlink()
     story.when_sent(message, at=2)
-    assert len(story.platform.runs) == 1
+    assert len(story.platform.by_name) == 1
     assert story.events() == ["accepted", "started", "committed"]
     story.platform.end("succeeded")
     story.follower.run()
     story.app.tracker.forget(before=Micros(1 << 62))
     story.when_sent(message, at=3)
-    assert len(story.platform.runs) == 1
+    assert len(story.platform.by_name) == 1
     assert story.events() == ["committed"], "its sender finds it, also after reports are forgotten"
     assert ids(story.table) == ["a"]
     assert not list(story.requests.open())
@@ -78,7 +78,7 @@ def test_a_message_that_comes_again_after_its_commit_starts_nothing(story: BulkI
     story.app.tracker.forget(before=Micros(1 << 62))
     story.platform.end("failed", "FAILED: killed")
     story.when_sent(message)
-    assert len(story.platform.runs) == 1
+    assert len(story.platform.by_name) == 1
     assert story.events() == ["committed"]
     story.follower.run()
     assert story.events() == ["committed"]
@@ -92,7 +92,7 @@ def test_a_run_whose_answer_was_lost_is_started_once(story: BulkImportStory) -> 
         story.when_sent(message)
     story.platform.loses_answers = False
     story.when_sent(message)
-    assert len(story.platform.runs) == 1
+    assert len(story.platform.by_name) == 1
     assert story.events() == ["accepted"]
 
 
@@ -125,7 +125,7 @@ def test_a_driver_that_died_is_told_as_failed_with_what_the_platform_says(
     assert "run-1" in last.reason
     assert not ids(story.table)
     story.when_sent(message, at=2)  # sent again: another run
-    assert len(story.platform.runs) == 2
+    assert len(story.platform.by_name) == 2
     story.when_driven()
     assert ids(story.table) == ["a"]
 
@@ -193,7 +193,7 @@ def test_what_can_never_work_is_refused_where_its_sender_looks(
 ) -> None:
     with pytest.raises(InvalidError, match=says):
         story.when_sent(message)
-    assert not story.platform.runs
+    assert not story.platform.by_name
     assert not list(story.requests.open())
     table = story.table._opened.id if told else NO_TABLE
     found = story.app.tracker.find(table, reports_max=10)
@@ -208,7 +208,7 @@ def test_an_id_that_stands_for_other_files_is_refused_before_spark_is_paid_for(
     story.when_driven()
     with pytest.raises(JobIdReusedError):
         story.when_sent(story.message_for("b.parquet", "b"), at=2)
-    assert len(story.platform.runs) == 1
+    assert len(story.platform.by_name) == 1
     assert story.events() == ["accepted", "started", "committed", "rejected"]
 
 
@@ -216,7 +216,7 @@ def test_a_driver_whose_id_was_used_meanwhile_tells_it_and_nobody_is_called(
     story: BulkImportStory, caplog: pytest.LogCaptureFixture
 ) -> None:
     story.when_sent(story.message_for("a.parquet", "a"))
-    first = list(story.platform.runs)[-1]
+    first = list(story.platform.by_name)[-1]
     story.when_sent(story.message_for("b.parquet", "b"), at=2)
     story.when_driven()
     with pytest.raises(JobIdReusedError):
@@ -288,7 +288,7 @@ def test_a_run_that_died_says_nothing_of_a_newer_one(
         story.follower.run()
     assert not called(caplog)
     assert story.events() == ["accepted", "accepted"]
-    assert [request.name for request in story.requests.open()] == list(story.platform.runs)[1:]
+    assert [request.name for request in story.requests.open()] == list(story.platform.by_name)[1:]
     story.platform.end("failed", "FAILED: killed, too")
     story.follower.run()
     assert story.events() == ["accepted", "accepted", "failed"]
@@ -324,7 +324,7 @@ def test_a_table_that_cannot_be_read_keeps_nobody_from_looking_at_others(
 ) -> None:
     story.when_sent(story.message_for("a.parquet", "a"))
     story.platform.end("failed", "FAILED: killed")
-    first = next(iter(story.platform.runs))
+    first = next(iter(story.platform.by_name))
     story.when_sent({**story.message_for("b.parquet", "b"), "id": "k"})
     story.platform.end("failed", "FAILED: killed")
     last = story.app.tracker.history

@@ -4,13 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from lakebed.bulk_import.plan import (
-    file_rows,
-    plan_merges,
-    plan_sorts,
-    rows_by_key_range,
-    sort_bytes,
-)
+from lakebed.bulk_import.plan import file_rows, plan_merges, plan_sorts, sort_bytes
+from lakebed.bulk_import.plan_leaves import FilledLeaf, Load, RowTarget
+from lakebed.model.names import PartitionId
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.sorted_files.sorting.stored_runs import Block, StoredRun
 from lakebed.user_files.csv_and_parquet import ParquetLayout
@@ -65,16 +61,18 @@ def run(name: str, *blocks: tuple[int, bytes, int]) -> StoredRun:
     )
 
 
+def leaf(key_range: KeyRange, rows: int, index: int = 0, *, is_new: bool = False) -> RowTarget:
+    filled = FilledLeaf(PartitionId(index + 1), key_range, index, Load(0, rows))
+    return RowTarget(filled, key_range, rows, is_new)
+
+
 def test_leaves_with_few_rows_share_a_file() -> None:
     key_ranges = [KeyRange(b"", b"c"), KeyRange(b"c", b"e"), KeyRange(b"e", None)]
     runs = [run("x", (0, b"a", 2), (2, b"f", 3)), run("y", (1, b"d", 90))]
-    counts = rows_by_key_range(runs, 3)
-    assert counts == [2, 90, 3]
-    planned = plan_merges(runs, key_ranges, counts=counts, shared_file_rows_max=10, rows_each=1_000)
+    leaves = [leaf(*given) for given in zip(key_ranges, (2, 90, 3), range(3), strict=True)]
+    planned = plan_merges(runs, leaves, shared_file_rows_max=10, rows_each=1_000)
     assert [places for places, _ in planned] == [(0,), (1,), (2,)]
-    planned = plan_merges(
-        runs, key_ranges, counts=counts, shared_file_rows_max=100, rows_each=1_000
-    )
+    planned = plan_merges(runs, leaves, shared_file_rows_max=100, rows_each=1_000)
     ((places, work),) = planned
     assert places == (0, 1, 2)
     assert work.key_range == EVERYTHING
@@ -82,10 +80,22 @@ def test_leaves_with_few_rows_share_a_file() -> None:
     assert work.job_rows == 95
 
 
+def test_new_leaves_share_no_file_however_few_rows_they_get() -> None:
+    runs = [run("x", (0, b"a", 2), (0, b"c", 3), (1, b"f", 4))]
+    new = [
+        leaf(KeyRange(b"", b"c"), 2, is_new=True),
+        leaf(KeyRange(b"c", b"e"), 3, is_new=True),
+        leaf(KeyRange(b"e", None), 4, 1),
+    ]
+    planned = plan_merges(runs, new, shared_file_rows_max=100, rows_each=1_000)
+    assert [places for places, _ in planned] == [(0,), (1,), (2,)]
+    assert [work.key_range for _, work in planned] == [one.key_range for one in new]
+
+
 def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
     blocks = [(0, bytes([place]), 10) for place in range(1, 21)]
     runs = [run("x", *blocks[::2]), run("y", *blocks[1::2])]
-    planned = plan_merges(runs, [EVERYTHING], counts=[200], shared_file_rows_max=0, rows_each=50)
+    planned = plan_merges(runs, [leaf(EVERYTHING, 200)], shared_file_rows_max=0, rows_each=50)
     key_ranges = [work.key_range for _, work in planned]
     assert len(key_ranges) == 4
     assert key_ranges[0].min == b""
@@ -110,7 +120,7 @@ def test_a_large_leaf_gets_several_files_that_tile_it() -> None:
 
 def test_one_key_is_never_cut() -> None:
     runs = [run("x", *[(0, b"same", 10)] * 20)]
-    planned = plan_merges(runs, [EVERYTHING], counts=[200], shared_file_rows_max=0, rows_each=50)
+    planned = plan_merges(runs, [leaf(EVERYTHING, 200)], shared_file_rows_max=0, rows_each=50)
     assert len(planned) <= 2  # below the key there may be a file without rows
     assert [sum(b.rows for r in work.sorted_runs for b in r.blocks) for _, work in planned][
         -1

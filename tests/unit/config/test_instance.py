@@ -3,12 +3,14 @@ import json
 import msgspec
 import pytest
 
-from lakebed.config.instance import (
-    InstanceId,
+from lakebed.config.deployments.instance_resources import (
     InstanceResources,
-    InstanceSettings,
     decode_resources,
     encode_resources,
+)
+from lakebed.config.instance import (
+    InstanceId,
+    InstanceSettings,
     instance_id,
     instance_settings,
     parameter_name,

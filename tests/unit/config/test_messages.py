@@ -99,6 +99,34 @@ def test_a_bulk_import_sets_no_more_of_spark_than_resources(conf: object) -> Non
 
 
 @pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"platform": "eks"}, "platform"),
+        ({"platform": "shared", "spot": True}, "`spot`"),
+        ({"instance_types": ["m7g.xlarge"]}, "`instance_types`"),
+        ({"platform": "cluster", "instance_types": ["m7g"]}, "instance_types.0"),
+        ({"platform": "cluster", "instance_types": ["m7g.xlarge"] * 2}, "name each once"),
+        (
+            {"platform": "cluster", "instance_types": [f"m{n}g.large" for n in range(6)]},
+            "at most 5",
+        ),
+        ({"platform": "cluster", "instance_types": []}, "at least 1"),
+        ({"platform": "cluster", "units_max": 0}, "units_max"),
+        ({"platform": "cluster", "units_max": "8"}, "units_max"),
+    ],
+)
+def test_what_a_bulk_import_may_not_say_of_its_platform(more: dict[str, object], says: str) -> None:
+    assert says in refusal(bulk_import_message, INGEST | more)
+
+
+def test_a_bulk_import_runs_on_emr_serverless_unless_it_says_otherwise() -> None:
+    assert bulk_import_message(json.dumps(INGEST).encode()).platform == "serverless"
+    of_cluster = {"platform": "cluster", "instance_types": ["m7g.xlarge"], "spot": True}
+    asked = bulk_import_message(json.dumps(INGEST | of_cluster).encode())
+    assert (asked.platform, asked.instance_types, asked.spot) == ("cluster", ["m7g.xlarge"], True)
+
+
+@pytest.mark.parametrize(
     ("message", "says"),
     [
         ({"table": "trips"}, "either `keys` or `ranges`"),

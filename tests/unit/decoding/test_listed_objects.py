@@ -256,16 +256,20 @@ def test_an_object_beyond_the_bound_is_refused(tmp_path: Path, opened: Opened) -
         read(opened(object_bytes_max=99))
 
 
-def test_an_empty_folder_has_no_record_and_one_that_is_refused_says_so(
+def test_an_empty_folder_has_no_record_and_one_that_is_refused_or_too_large_says_so(
     opened: Opened, files: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert read(opened()) == []
+    facts: dict[str, object] = {"permission": "s3:ListBucket", "why": "403"}
 
     def refuse(_: str) -> list[SourceFile]:
-        raise InvalidError("may not be read", permission="s3:ListBucket", why="403")
+        raise InvalidError("may not be read", **facts)
 
     monkeypatch.setattr(files, "find", refuse)
     with pytest.raises(DeniedError, match="s3:ListBucket"):
+        read(opened())
+    facts = {"files_max": 9}
+    with pytest.raises(InvalidError, match="files_max=9"):
         read(opened())
 
 

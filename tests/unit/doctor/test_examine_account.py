@@ -3,16 +3,11 @@
 import pytest
 
 from lakebed.backends.memory.account import MemoryAccount
-from lakebed.bootstrap.doctor import examine
-from lakebed.config.instance import (
-    InstanceId,
-    InstanceResources,
-    InstanceSettings,
-    instance_settings,
-)
+from lakebed.config.instance import InstanceSettings, instance_settings
 from lakebed.config.quotas import QUOTAS, quotas_needed
 from lakebed.doctor.examine_account import ExamineAccount, QuotaFinding
 from lakebed.errors import DeniedError, UnavailableError
+from tests.unit.doctor.world import World
 
 NEW = {(quota.service, quota.code): float(quota.new_account) for quota in QUOTAS}
 NEEDS = quotas_needed(InstanceSettings())
@@ -82,8 +77,7 @@ def test_what_cannot_be_read_now_or_is_not_there_is_told() -> None:
 
 
 def test_an_instance_of_an_earlier_release_is_taken_to_have_default_settings() -> None:
-    resources = InstanceResources(
-        instance=InstanceId("dev"), bucket="b", log_table="l", registry_table="r", tracker_table="t"
-    )
-    account = MemoryAccount(NEW, function_runs=10)
-    assert {one.code: one.needs for one in examine(account, resources)} == NEEDS
+    world = World()
+    assert not world.resources.quotas
+    world.quotas["emr-serverless", "L-D05C8A75"] = NEEDS["L-D05C8A75"] - 1.0
+    assert world.found() == ["quota-spark"]

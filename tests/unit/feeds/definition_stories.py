@@ -13,7 +13,11 @@ from lakebed.feeds.apply_definitions import ApplyDefinitions, PlannedChange
 from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
 from lakebed.feeds.lifecycle import FeedLifecycle
+from lakebed.feeds.operating.end_connections import EndConnections
 from lakebed.model.feeds.definitions import DefinitionChange, DefinitionKind, WantedState
+from lakebed.model.feeds.endings import KnownIn
+from lakebed.model.feeds.positions import connection_id
+from lakebed.model.names import TableId
 from lakebed.ports.feed_registry import FeedRegistry
 
 ORDERS = """
@@ -59,7 +63,16 @@ class Definitions:
 
     @property
     def drop(self) -> Callable[..., list[tuple[str, str]]]:
-        return DropDefinitions(self.registry).run
+        return DropDefinitions(self.registry, self.end).run
+
+    @property
+    def end(self) -> EndConnections:
+        """What lets a table forget, which is gone."""
+        return EndConnections(
+            registry=self.registry,
+            known_in=lambda _, key: (KnownIn(connection_id("c1"), TableId(key[1])),),
+            find_table=lambda _: None,
+        )
 
     @property
     def lifecycle(self) -> FeedLifecycle:

@@ -254,6 +254,11 @@ def test_whatever_happens_to_requests_a_registry_is_whole(seed: int) -> None:
             assert feed.version <= known.number
         for name in known.file.connections:
             assert known.connection(name).version <= known.number
+    luck.rates = {}
+    luck._faults.deliver_late(1.0)
+    definitions.end.run()
+    defined = {entry.definition.id for entry in definitions.known.entries.values()}
+    assert {one.id for one in definitions.true.endings().waiting} <= defined
 
 
 def test_a_feed_with_connections_is_dropped_with_them_or_not_at_all() -> None:

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from lakebed.errors import InvalidError
-from localcloud.runner import spark_runs
+from localcloud.runner import spark_clusters, spark_runs
 from localcloud.templates.running import SparkSpec
 
 
 def test_settings_are_read_as_spark_submit_reads_them() -> None:
     told = "--conf spark.a=1 --conf spark.b=x=y --conf spark.empty="
-    assert spark_runs._conf(told) == {"spark.a": "1", "spark.b": "x=y", "spark.empty": ""}
+    assert spark_runs.conf_in(told.split()) == {"spark.a": "1", "spark.b": "x=y", "spark.empty": ""}
 
 
 @pytest.mark.parametrize("parameters", ["--jars x.jar", "--conf", "spark.a=1"])
 def test_other_parameters_are_refused(parameters: str) -> None:
     with pytest.raises(InvalidError, match="--conf NAME=VALUE"):
-        spark_runs._conf(parameters)
+        spark_runs.conf_in(parameters.split())
 
 
 def test_only_assets_of_the_stack_are_run(tmp_path: Path) -> None:
@@ -46,3 +46,23 @@ def test_a_run_begins_in_an_empty_folder_though_an_earlier_session_had_its_id(
         (folder / "environment").symlink_to(bundle, target_is_directory=True)
     assert [path.name for path in folder.iterdir()] == ["environment"]
     assert (bundle / "code.py").exists()
+
+
+def test_a_step_says_what_is_run_and_with_which_role() -> None:
+    words = ["spark-submit", "--deploy-mode", "cluster", "--conf", "spark.a=b=c"]
+    step = {"Name": "n", "HadoopJarStep": {"Args": [*words, "s3://assets/main.py", "n"]}}
+    asked = spark_clusters.request_of(step, "j-1-s-1", "arn:role")
+    assert (asked.program, asked.arguments, asked.role) == (
+        "s3://assets/main.py",
+        ["n"],
+        "arn:role",
+    )
+    assert asked.conf == {"spark.a": "b=c"}
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["hadoop", "distcp"], ["spark-submit", "--deploy-mode", "client", "main.py"]]
+)
+def test_steps_that_submit_otherwise_are_refused(words: list[str]) -> None:
+    with pytest.raises(InvalidError, match="spark-submit only"):
+        spark_clusters.request_of({"Name": "n", "HadoopJarStep": {"Args": words}}, "x", "r")

@@ -29,7 +29,7 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
 )
 from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
-from lakebed.statestore.log_entries.version_changes import VersionChange
+from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, VersionChange
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
 
@@ -69,6 +69,12 @@ def test_a_strategy_of_a_user_needs_a_release_that_asks_such(strategy: str, want
         transaction = story.transaction(ChangeSettings(settings))
         body = encode_entry(Entry(Micros(1), (transaction,)))
         assert body[0] == (wanted if "compaction_strategy" in settings else 1)
+
+
+@pytest.mark.parametrize("name", ["follower_seconds_max", "leaves_min", "scan_bytes_max"])
+def test_a_setting_that_older_releases_do_not_know_needs_a_newer_one(name: str) -> None:
+    transaction = TableStory("all").transaction(ChangeSettings({name: 64}))
+    assert encode_entry(Entry(Micros(1), (transaction,)))[0] == VERSION_FORMAT
 
 
 def test_changes_of_feeds_that_were_written_before_event_time_are_read() -> None:

@@ -1,11 +1,7 @@
 """Log time and clocks that may lie by months: whose leaps are believed, and what ages (H35)."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from lakebed.backends.memory import MachineClock
 from lakebed.errors import UnavailableError
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -16,78 +12,14 @@ from lakebed.model.names import (
     TransactionNumber,
 )
 from lakebed.observe import events
-from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.answers import Retry
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor, ReplaceFiles
 from lakebed.statestore.log_entries.table_changes import PutPin
 from lakebed.statestore.log_entries.time_changes import LeapTime, TellTime
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.time_records import READINGS_MAX, clock_readings, last_leap
-from tests.dsl.table_story import TableStory
-
-MINUTE = 60
-DAY = 86_400
-YEAR = 365 * DAY
-
-
-def micros(seconds: float) -> Micros:
-    return Micros(round(seconds * MICROS_PER_SECOND))
-
-
-class OwnTime:
-    """The log as one machine has it in a directory: its store's time is the machine's own."""
-
-    def __init__(self, log: TransactionLog, clock: MachineClock) -> None:
-        self._log = log
-        self._clock = clock
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._log, name)
-
-    def store_time(self) -> Micros:
-        return self._clock.now()
-
-
-class Lake:
-    """One table, and machines whose clocks are ahead or behind."""
-
-    def __init__(self) -> None:
-        self.story = TableStory()
-        self.world = self.story.clock
-
-    def machine(self, ahead: float = 0) -> MachineClock:
-        return self.world.machine(micros(ahead))
-
-    def process(self, clock: MachineClock | None = None, retry: Retry | None = None) -> TableHead:
-        """A new process; None: on a machine of its own, whose clock is right."""
-        clock = clock or self.machine()
-        log: TransactionLog = OwnTime(self.story.log, clock)  # type: ignore[assignment] # by name
-        head = self.story.another_head(log=log, clock=clock, retry=retry)
-        head.follow()
-        return head
-
-    def when_committed(self, head: TableHead, *changes: object) -> int:
-        head.follow()
-        known = head.state.head()
-        given: tuple[Any, ...] = changes or (AddFiles(()),)
-        transaction = self.story.transaction(*given, base=known.number)
-        return head.commit(transaction)
-
-    @property
-    def at(self) -> Micros:
-        """The newest log time."""
-        self.story.head.follow()
-        return self.story.state.head().at
-
-    def changes(self) -> Iterator[object]:
-        for number, body in self.story.log.log.read_after(TransactionNumber(0)):
-            for transaction in decode_entry(body, number).transactions:
-                yield from transaction.changes
-
-    def kinds(self) -> list[str]:
-        return [type(change).__name__ for change in self.changes()]
+from tests.unit.statestore.clock_lake import DAY, MINUTE, YEAR, Lake, micros
 
 
 @pytest.fixture
@@ -282,6 +214,43 @@ def test_ages_add_up_over_leaps(lake: Lake) -> None:
         lake.when_committed(lake.process())
     (age,) = garbage_ages(lake)
     assert age == 7 * DAY
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_clock_that_is_set_back_makes_nothing_older_than_it_is(lake: Lake, alone: bool) -> None:
+    story, clock = lake.story, lake.machine()
+    story.given_files("all", a=1)
+    story.when_claimed("j", "all", "a")
+    lake.world.advance(177 * DAY)
+    machine = lake.process(clock)
+    names = (story.file("a"),)
+    lake.when_committed(
+        machine, ReplaceFiles(JobId("j"), story.partitions["all"], names, None)
+    )  # garbage of now
+    clock.offset_micros = micros(-36 * DAY)
+    lake.when_committed(machine)
+    if alone:
+        lake.world.advance(11 * MINUTE)
+        lake.when_committed(machine)
+        assert lake.at == lake.world.now() - micros(36 * DAY), "ten minutes are believed"
+    other = lake.process()
+    lake.when_committed(other)
+    lake.world.advance(11 * MINUTE)
+    lake.when_committed(other)
+    assert lake.at == lake.world.now()
+    (age,) = garbage_ages(lake)
+    assert age <= 22 * MINUTE
+
+
+def test_a_machine_does_not_confirm_what_it_said_before_it_was_set_back(lake: Lake) -> None:
+    clock = lake.machine(200 * DAY)
+    machine = lake.process(clock)
+    lake.when_committed(machine)
+    clock.offset_micros = micros(100 * DAY)
+    for _ in range(3):
+        lake.when_committed(machine)
+    assert lake.at <= lake.world.now()
+    assert lake.kinds().count("TellTime") == 2, "each once"
 
 
 def test_a_reader_has_as_much_time_left_after_a_leap_as_before(lake: Lake) -> None:

@@ -104,6 +104,7 @@ def test_tasks_that_failed_are_told_once(caplog: pytest.LogCaptureFixture) -> No
     platform.runner.end(failure="image not found", started=False)
     platform.runner.end(failure="exit code 137")
     platform.runner.end()
+    caplog.clear()
     with caplog.at_level(logging.ERROR, logger="lakebed"):
         for minute in range(4):
             platform.tick(f"2026-11-22T10:0{minute}:00Z")

@@ -7,13 +7,17 @@ was lost. Items stay for ever, so that revisions never go back.
 pk: "feed-number". sk: "number". number: how often definitions were changed. change: as above.
 pk: "feed-number". sk: "flushes". number: of the last wish to flush. feeds: the number of the last
 one, by feed. change: as above. Older releases do not read it.
+pk: "feed-number". sk: "endings". number: how often it was changed. waiting: what tables are to
+forget, as JSON. change: as above. Older releases do not read it.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+
+import msgspec
 
 from lakebed.backends.aws.clients import AmazonClients
 from lakebed.backends.aws.items import IS_NEW, Item, Items, WriteCondition
@@ -39,6 +43,7 @@ from lakebed.model.feeds.definitions import (
     check_number,
     has_happened,
 )
+from lakebed.model.feeds.endings import Ending, Endings, endings_changed
 from lakebed.model.feeds.flushes import Flushes, wished_meanwhile
 from lakebed.ports.feed_registry import ENTRIES_MAX
 
@@ -52,6 +57,7 @@ PARTITIONS: Mapping[DefinitionKind, str] = {
 }
 _NUMBER: Item = {PARTITION_KEY: {"S": "feed-number"}, SORT_KEY: {"S": "number"}}
 _FLUSHES: Item = {PARTITION_KEY: {"S": "feed-number"}, SORT_KEY: {"S": "flushes"}}
+_ENDINGS: Item = {PARTITION_KEY: {"S": "feed-number"}, SORT_KEY: {"S": "endings"}}
 
 
 class DynamoFeedRegistry:
@@ -156,6 +162,33 @@ class DynamoFeedRegistry:
                 raise wished_meanwhile(feed, before.number) from None
         return new.number
 
+    def endings(self) -> Endings:
+        """Return what tables are to forget."""
+        item = self._items.get(_ENDINGS)
+        if not item:
+            return Endings()
+        waiting = msgspec.json.decode(item["waiting"]["B"], type=tuple[Ending, ...])
+        return Endings(_number_of(item), waiting)
+
+    def change_endings(
+        self, announced: Sequence[Ending], ended: Collection[str], expected_number: int
+    ) -> int:
+        """Add some of them, and remove others."""
+        before = self.endings()
+        new, token = before.after(announced, ended, expected_number), self._token()
+        item = {
+            **_ENDINGS,
+            "number": {"N": str(new.number)},
+            "waiting": {"B": msgspec.json.encode(new.waiting)},
+            "change": {"S": token},
+        }
+        try:
+            self._items.put(item, _as_numbered(before.number))
+        except ConditionError:
+            if not self._is_mine(_ENDINGS, token):
+                raise endings_changed(before.number) from None
+        return new.number
+
     def _change(self, change: Want | NoteFailure) -> StoredDefinition:
         for _ in range(CHANGES_TRIED_MAX):
             before = self._find(*change.key)
@@ -187,8 +220,7 @@ def _key(kind: DefinitionKind, name: str) -> Item:
 def _counted(number: int, token: str) -> Item:
     """Return the write that counts a change of definitions, if none came in between."""
     item = {**_NUMBER, "number": {"N": str(number + 1)}, "change": {"S": token}}
-    seen = WriteCondition("#number = :seen", {":seen": {"N": str(number)}}, {"#number": "number"})
-    return {"Put": {"Item": item, **(seen if number else WriteCondition(IS_NEW)).arguments()}}
+    return {"Put": {"Item": item, **_as_numbered(number).arguments()}}
 
 
 def _write(
@@ -198,6 +230,12 @@ def _write(
     token: str,
 ) -> Item:
     return {"Put": {"Item": _item(key, new, token), **_as_seen(before).arguments()}}
+
+
+def _as_numbered(number: int) -> WriteCondition:
+    """Return the condition that an item has still the number that was read; 0: that it is new."""
+    seen = WriteCondition("#number = :seen", {":seen": {"N": str(number)}}, {"#number": "number"})
+    return seen if number else WriteCondition(IS_NEW)
 
 
 def _as_seen(before: StoredDefinition | None) -> WriteCondition:
@@ -256,7 +294,4 @@ def _flushes_item(before: Flushes, new: Flushes, token: str) -> tuple[Item, Writ
         "feeds": {"M": feeds},
         "change": {"S": token},
     }
-    seen = WriteCondition(
-        "#number = :seen", {":seen": {"N": str(before.number)}}, {"#number": "number"}
-    )
-    return item, seen if before.number else WriteCondition(IS_NEW)
+    return item, _as_numbered(before.number)

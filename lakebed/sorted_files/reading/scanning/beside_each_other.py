@@ -15,6 +15,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from lakebed.observe.usage import carried
 from lakebed.sorted_files.reading.own_memory import own_memory
 from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
 
@@ -113,7 +114,8 @@ class BesideEachOther:
             turn = self._idle.popleft()
             self._count(turn, 1)
             self._running += 1
-            self._pool.submit(self._go_on, turn).add_done_callback(partial(self._ended, turn))
+            going_on = self._pool.submit(carried(self._go_on), turn)
+            going_on.add_done_callback(partial(self._ended, turn))
 
     def _count(self, turn: _Turn, sign: int) -> None:
         """Count the batch that a turn is about to decode as if it were ready, or no more."""

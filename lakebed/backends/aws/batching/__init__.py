@@ -1,0 +1,1 @@
+"""Files that wait to be ingested, and batches of them, in DynamoDB."""

@@ -1,0 +1,1 @@
+"""What was deployed, as AWS tells it."""

@@ -1,0 +1,1 @@
+"""Functions that make batches of submitted files."""

@@ -1,0 +1,1 @@
+"""What an instance is deployed with, and what its deployment made."""

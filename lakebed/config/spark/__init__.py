@@ -1,0 +1,1 @@
+"""Settings of where Spark runs bulk imports."""

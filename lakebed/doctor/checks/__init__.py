@@ -1,0 +1,1 @@
+"""The questions, a module for each thing that is looked at."""

@@ -1,0 +1,56 @@
+"""How files get into a table by themselves: submitted now, taken in together with others later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lakebed.face.exported_table import ExportedTable
+
+if TYPE_CHECKING:
+    from lakebed.ingest.batch_listing import BatchReport, PendingFile
+    from lakebed.ingest.submit_files import Submitted
+
+
+class SubmittedTable(ExportedTable):
+    """A table whose files come one by one, and become jobs of the right size."""
+
+    def submit(self, files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Submitted:
+        """Let files wait until there are enough of them for a job, or the oldest has waited for
+        `batch_seconds_max`. They are looked at now, and read later: as they are now, or not at all.
+        In a directory `lake.run()` makes the jobs and does them.
+
+        files: a path of a file or a folder, `s3://` with either; or several of these. Names in
+            folders that begin with `_` or `.` are passed over.
+
+        Raises:
+            InvalidError: a file is gone, empty, unreadable, of no known format, or outside of where
+                files may lie; none was submitted.
+            UnavailableError, UnknownOutcomeError: some may wait; call again. What waits already, or
+                was taken, as it is, is a double and dropped.
+        """
+        from lakebed.bootstrap.batching import submit_files
+
+        named = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+        names = [os.fspath(one) for one in named]
+        return submit_files(self._app).run(self._opened.id, self.name, names)
+
+    def pending_files(self, *, limit: int = 1_000) -> list[PendingFile]:
+        """Return files that wait for a batch, the oldest first.
+
+        limit: at most so many.
+        """
+        from lakebed.bootstrap.batching import batch_listing
+
+        return batch_listing(self._app).pending(self._opened, limit=limit)
+
+    def batches(self, *, below: int | None = None, limit: int = 20) -> list[BatchReport]:
+        """Return batches of submitted files, the newest first, and what became of each.
+
+        below: only batches with lower numbers; None: from the newest on.
+        limit: at most so many.
+        """
+        from lakebed.bootstrap.batching import batch_listing
+
+        return batch_listing(self._app).batches(self._opened, below=below, limit=limit)

@@ -1,0 +1,1 @@
+"""What became of jobs, kept as a table of the lake itself."""

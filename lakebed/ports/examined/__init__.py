@@ -1,0 +1,1 @@
+"""Doors to what the doctor looks at, beside lakes."""

@@ -1,0 +1,1 @@
+"""What work used, and what was billed for it."""

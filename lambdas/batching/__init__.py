@@ -1,0 +1,1 @@
+"""Submitted files: which tables have some, and batches of them."""

@@ -1,0 +1,1 @@
+"""Checks a release before it is deployed."""

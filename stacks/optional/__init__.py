@@ -1,0 +1,1 @@
+"""Stacks that an instance may do without, and whose parts no other stack needs."""

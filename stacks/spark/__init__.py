@@ -1,0 +1,1 @@
+"""Clusters of EMR, on which bulk imports may run."""

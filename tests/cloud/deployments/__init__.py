@@ -1,0 +1,1 @@
+"""Instances that are deployed over one another."""

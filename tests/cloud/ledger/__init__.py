@@ -1,0 +1,1 @@
+"""The usage ledger of what is deployed."""

@@ -1,0 +1,208 @@
+"""What each role of people may do works, and what it may not is denied; a policy for one table lets
+the library use that table, and not its neighbour."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
+
+from lakebed.bootstrap.aws import open_instance
+from lakebed.cli.main import program
+from lakebed.config.people.table_access import LakeArns, TablePatterns, on_items, reading
+from lakebed.errors import DeniedError
+from lakebed.lake import Lake
+from lakebed.model.names import TableId
+from localcloud.services.emulator import ACCOUNT, REGION
+from tests.cloud.instance import INSTANCE, PEOPLE, RunningInstance
+from tests.cloud.outside.acting_people import (
+    ACTIONS,
+    DATA,
+    NAME,
+    OBJECTS,
+    Action,
+    Person,
+    user,
+    with_role,
+)
+from tests.cloud.users import send
+from tests.dsl.table_rows import SCHEMA, rows, same_rows
+
+TABLE = TableId("0" * 32)
+DIRECT = "direct"
+LAKE = LakeArns(
+    partition="aws",
+    region=REGION,
+    account=ACCOUNT,
+    parameter=f"/lakebed/{INSTANCE}",
+    bucket=DATA,
+    objects=OBJECTS,
+    log_table=f"{NAME}-log",
+    registry_table=f"{NAME}-registry",
+    tracker_table=f"{NAME}-tracker",
+)
+EVERY_TABLE = TablePatterns(
+    id="*", files="tables/*/files/*", snapshots="tables/*/snapshots/*", bodies="logs/*"
+)
+RARE = {
+    ("Files", "s3:AbortMultipartUpload"): "an upload of parts that fails half-way",
+    ("Formats", "dynamodb:Query"): "an entry whose form not all lakes allow",
+    ("Log", "dynamodb:GetItem"): "an entry that was emptied meanwhile",
+    ("Release", "dynamodb:PutItem"): "a process that lives for a minute reports its release",
+}
+"""Actions of a policy for one table that a short story does not need, and what needs them."""
+
+
+@pytest.fixture(scope="module")
+def people(running_instance: RunningInstance) -> Iterator[dict[str, Person]]:
+    """Who has each role; of `direct` the reader's and what `people_direct` adds to it."""
+    instance = running_instance
+    with instance.led_here():
+        found = {
+            name: with_role(instance, user(instance, name), f"{NAME}-{name}") for name in PEOPLE
+        }
+        more = [
+            *reading(LAKE, EVERY_TABLE),
+            on_items("AllNames", LAKE.table(LAKE.registry_table), ["names"], "Query"),
+        ]
+        found[DIRECT] = given(instance, DIRECT, more, attached=[f"{NAME}-reader"])
+        yield found
+
+
+def given(
+    instance: RunningInstance,
+    name: str,
+    statements: list[dict[str, Any]],
+    *,
+    attached: list[str] | None = None,
+) -> Person:
+    """Return a user whose role, of their name, has a policy of these statements."""
+    iam = instance.cloud.client("iam")
+    person = user(instance, name)
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:user/{name}"},
+        "Action": "sts:AssumeRole",
+    }
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    with suppress(iam.exceptions.EntityAlreadyExistsException):  # these tests had a turn before
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=policy)
+    for one in attached or []:
+        iam.attach_role_policy(RoleName=name, PolicyArn=f"arn:aws:iam::{ACCOUNT}:policy/{one}")
+    return with_role(instance, person, name)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_an_action_is_allowed_to_its_roles_and_denied_to_all_others(
+    instance: RunningInstance, people: dict[str, Person], action: Action
+) -> None:
+    allowed = {name for name, person in people.items() if person.may(action, TABLE)}
+    assert allowed == set(action.roles.split())
+
+
+def test_a_role_is_assumed_by_who_is_named_and_by_nobody_else(
+    instance: RunningInstance, people: dict[str, Person]
+) -> None:
+    assert set(people) == {*PEOPLE, DIRECT}
+    for stranger in (user(instance, "stranger"), user(instance, "reader")):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            with_role(instance, stranger, f"{NAME}-admin")
+
+
+@pytest.mark.timeout(300)
+def test_roles_do_with_the_library_what_they_are_for(
+    instance: RunningInstance, people: dict[str, Person], tmp_path: Path
+) -> None:
+    with instance.lake() as lake:
+        lake.create_table("common", SCHEMA).ingest(rows(50))
+    send(instance, "query", '{"id": "q", "table": "nowhere", "ranges": [{}]}', message_group="one")
+    instance.cloud.settle()
+    with as_person(instance, people["writer"], tmp_path / "writer") as lake:
+        table = lake.table("common")
+        table.ingest(rows(50, seed=1), job="in")
+        table.ingest(rows(50, seed=2), job="queued", queued=True)
+    instance.cloud.settle()
+    with as_person(instance, people[DIRECT], tmp_path / DIRECT) as lake:
+        assert same_rows(lake.table("common"), *(rows(50, seed=seed) for seed in range(3)))
+    with as_person(instance, people["operator"], tmp_path / "operator") as lake:
+        (status,) = lake.status("common")
+        assert status.rows == 150
+        assert [report.job for report in lake.table("common").jobs(job="in")]
+        assert lake.redrive(queues=["query"]).sent == 0, "what can never be asked stays"
+        lake.set_online("common", online=False)
+        assert lake.tasks() is not None
+        with pytest.raises(DeniedError):
+            lake.table("common").query().read_all()
+    with as_person(instance, people["admin"], tmp_path / "admin") as lake:
+        lake.set_online("common", online=True)
+        lake.run(["common"])
+        assert not lake.fsck("common", deep=True).findings
+        lake.drop_table("common")
+
+
+class as_person:  # noqa: N801 - reads as contextlib's `closing` does
+    """The lake as a person opens it, with states of their own."""
+
+    def __init__(self, instance: RunningInstance, person: Person, cache: Path) -> None:
+        self._instance = instance
+        self._work = person.at_work()
+        self._cache = cache
+
+    def __enter__(self) -> Lake:
+        self._work.__enter__()
+        clock = self._instance.cloud.clock
+        self._lake = Lake(open_instance(INSTANCE, clock=clock, folder=self._cache))
+        return self._lake
+
+    def __exit__(self, *_: object) -> None:
+        self._lake.close()
+        self._work.__exit__(None, None, None)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_a_policy_for_one_table_is_enough_for_it_and_not_for_its_neighbour(
+    instance: RunningInstance, tmp_path: Path, access: str
+) -> None:
+    mine, neighbour = f"mine_{access}", f"neighbour_{access}"
+    with instance.lake() as lake:
+        for name in (mine, neighbour):
+            lake.create_table(name, SCHEMA).ingest(rows(50))
+            lake.run([name])
+    command = ["--at", INSTANCE, "table", "policy", mine, "--may", access]
+    printed = CliRunner().invoke(program, command, prog_name="lakebed")
+    assert printed.exit_code == 0, printed.output
+    statements = json.loads(printed.stdout)["Statement"]
+    instance.cloud.note_judgements()
+    person = given(instance, f"of-{access}", statements)
+    with as_person(instance, person, tmp_path) as lake:
+        table = lake.table(mine)
+        assert same_rows(table, rows(50))
+        if access == "write":
+            table.ingest(rows(50, seed=1))
+            assert same_rows(table, rows(50), rows(50, seed=1))
+        else:
+            with pytest.raises(DeniedError):
+                table.ingest(rows(50, seed=1))
+            with pytest.raises(DeniedError):
+                lake.drop_table(mine)
+        with pytest.raises(DeniedError):
+            lake.table(neighbour)
+        with pytest.raises(DeniedError):
+            lake.tables()
+    notes = [note for note in instance.cloud.judgements() if note["role"] == f"of-{access}"]
+    used = {note["statement"]: set(note["used"]) for note in notes}
+    idle = {
+        (statement["Sid"], action)
+        for index, statement in enumerate(statements)
+        for action in statement["Action"]
+        if action not in used.get(index, set()) and (statement["Sid"], action) not in RARE
+    }
+    assert not idle, "printed, and of no use"

@@ -1,0 +1,1 @@
+"""Instances as their files say: with some stacks, and with tags."""
