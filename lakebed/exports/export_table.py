@@ -166,11 +166,14 @@ class ExportTable:
         except ObjectExistsError:
             pin.drop()
             return asked.found()[0], None
-        except UnknownOutcomeError:  # it may be there: the pin ends by itself
-            raise
-        except LakebedError:
+        except LakebedError as error:
+            done = asked.finished_by_another()
+            if done is None and isinstance(error, UnknownOutcomeError):
+                raise  # the plan may be there: the pin ends by itself
             pin.drop()
-            raise
+            if done is None:
+                raise
+            return None, None
         return plan, pin
 
     def _number(self, asked: AskedExport) -> TransactionNumber | None:

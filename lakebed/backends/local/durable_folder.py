@@ -40,6 +40,16 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_remaining_folder(path: Path) -> None:
+    """Return when names that were removed from a folder stay removed after power loss. Another
+    process may have removed the folder since: then the nearest one above that is there is synced,
+    since a folder is gone only with all that was in it."""
+    for folder in (path, *path.parents):
+        with suppress(FileNotFoundError):
+            sync_folder(folder)
+            return
+
+
 def make_folders(root: Path, path: Path, known: set[Path]) -> None:
     """Make the folder `path` under `root`, and every folder on the way, durably.
 

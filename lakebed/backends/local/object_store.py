@@ -23,6 +23,7 @@ from lakebed.backends.local.durable_folder import (
     make_folders,
     sync_file,
     sync_folder,
+    sync_remaining_folder,
 )
 from lakebed.backends.local.process_folder import is_held, is_still_at, remove_unless_held
 from lakebed.errors import (
@@ -205,7 +206,7 @@ class LocalObjectStore:
                     file.unlink()
                     changed.add(file.parent)
             for folder in changed if self.durable else ():
-                sync_folder(folder)
+                sync_remaining_folder(folder)
         except OSError as error:
             if error.errno in (errno.EISDIR, errno.EPERM) and file.is_dir():
                 return  # a folder is no object, and what is missing is no error

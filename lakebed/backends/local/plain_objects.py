@@ -9,6 +9,7 @@ from typing import BinaryIO, ClassVar
 
 from lakebed.backends.local.durable_folder import make_folders
 from lakebed.backends.local.object_store import LocalObjectStore, LocalObjectWriter
+from lakebed.errors import UnavailableError
 from lakebed.model.disk_errors import translated
 
 TRIES_MAX = 20
@@ -50,9 +51,12 @@ class PlainLocalObjects(LocalObjectStore):
 
     def tidy(self, *names: str) -> None:
         """Remove what dead writers left behind, and these folders where they are empty."""
-        with suppress(FileNotFoundError):
+        try:
             if self._unfinished.is_dir():
                 self.abort_unfinished(older_than_seconds=0.0)
+        except UnavailableError:
+            if self._unfinished.is_dir():
+                raise  # else another process tidies up, too
         for name in (self.unfinished_folder, *names):
             with suppress(OSError):
                 (self._root / name).rmdir()

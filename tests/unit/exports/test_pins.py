@@ -8,12 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakebed.exports import write_slice
+from lakebed.backends.local import object_store
+from lakebed.backends.local.durable_folder import sync_remaining_folder
+from lakebed.errors import UnknownOutcomeError
+from lakebed.exports import export_table, write_slice
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import Exported, ExportTable
 from lakebed.exports.rows_object import put_rows
-from lakebed.exports.target import MANIFEST
-from lakebed.query.parquet_objects import ParquetPut, row_groups_of
+from lakebed.exports.target import MANIFEST, PLAN, PROGRESS
+from lakebed.ports.object_store import ObjectStore
+from lakebed.query.parquet_objects import ParquetPut, put_bytes, row_groups_of
 from lakebed.query.run_query import QueryPlan
 from lakebed.query.slices import Slice, plan_of_slice
 from lakebed.statestore.version_pin import VersionPin
@@ -42,6 +46,56 @@ def test_two_processes_may_do_one_export_at_once(made: ExportedLake) -> None:
     assert len(found) == 3
     assert made.read().equals(wanted)
     assert made.pins() == []
+
+
+def test_another_process_may_finish_while_the_plan_is_put(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It removes the plan that this one met: that looks like a write with a lost answer."""
+    other: list[Exported] = []
+
+    def overtaken(_objects: object, path: str, _body: bytes) -> None:
+        assert path == PLAN
+        monkeypatch.undo()
+        other.append(made.export())
+        raise UnknownOutcomeError("a write's outcome is unknown", path=path)
+
+    monkeypatch.setattr(export_table, "put_bytes", overtaken)
+    found = made.export()
+    assert (found.number, found.repeated) == (other[0].number, True)
+    assert made.pins() == []
+
+
+def test_a_plan_of_unknown_outcome_keeps_its_pin(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be there, and the next run goes on with it."""
+
+    def put_and_lost(objects: ObjectStore, path: str, body: bytes) -> None:
+        put_bytes(objects, path, body)
+        raise UnknownOutcomeError("a write's outcome is unknown", path=path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(export_table, "put_bytes", put_and_lost)
+        with pytest.raises(UnknownOutcomeError):
+            made.export()
+    (pin,) = made.pins()
+    assert made.export().number == pin.number
+    assert made.pins() == []
+
+
+def test_another_process_may_remove_the_folder_of_what_is_deleted(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removed_first(path: Path) -> None:
+        if path.name == PROGRESS and not any(path.iterdir()):
+            path.rmdir()
+        sync_remaining_folder(path)
+
+    monkeypatch.setattr(object_store, "sync_remaining_folder", removed_first)
+    wanted = made.table.to_arrow()
+    assert not made.export().repeated
+    assert made.read().equals(wanted)
 
 
 def test_the_version_stays_until_the_export_is_done(made: ExportedLake) -> None:
