@@ -10,6 +10,7 @@ import pytest
 
 from lakebed.backends.local import object_store
 from lakebed.backends.local.durable_folder import sync_remaining_folder
+from lakebed.backends.local.plain_objects import PlainLocalObjects
 from lakebed.errors import UnknownOutcomeError
 from lakebed.exports import export_table, write_slice
 from lakebed.exports.export_plan import ExportRequest
@@ -96,6 +97,22 @@ def test_another_process_may_remove_the_folder_of_what_is_deleted(
     wanted = made.table.to_arrow()
     assert not made.export().repeated
     assert made.read().equals(wanted)
+
+
+def test_another_process_may_tidy_up_at_the_same_time(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abort_unfinished = PlainLocalObjects.abort_unfinished
+    removed: list[Path] = []
+
+    def removed_first(store: PlainLocalObjects, *, older_than_seconds: float) -> int:
+        store._unfinished.rmdir()
+        removed.append(store._unfinished)
+        return abort_unfinished(store, older_than_seconds=older_than_seconds)
+
+    monkeypatch.setattr(PlainLocalObjects, "abort_unfinished", removed_first)
+    assert not made.export().repeated
+    assert removed
 
 
 def test_the_version_stays_until_the_export_is_done(made: ExportedLake) -> None:
