@@ -167,11 +167,11 @@ class ExportTable:
             pin.drop()
             return asked.found()[0], None
         except LakebedError as error:
-            done = asked.finished_by_another()
-            if done is None and isinstance(error, UnknownOutcomeError):
+            finished = asked.finished_by_another() is not None
+            if not finished and isinstance(error, UnknownOutcomeError):
                 raise  # the plan may be there: the pin ends by itself
             pin.drop()
-            if done is None:
+            if not finished:
                 raise
             return None, None
         return plan, pin

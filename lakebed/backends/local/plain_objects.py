@@ -55,8 +55,8 @@ class PlainLocalObjects(LocalObjectStore):
             if self._unfinished.is_dir():
                 self.abort_unfinished(older_than_seconds=0.0)
         except UnavailableError:
-            if self._unfinished.is_dir():
-                raise  # else another process tidies up, too
+            if self._unfinished.is_dir():  # else another process tidies up, too
+                raise
         for name in (self.unfinished_folder, *names):
             with suppress(OSError):
                 (self._root / name).rmdir()
