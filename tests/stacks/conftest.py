@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -24,11 +25,17 @@ Synthesize = Callable[..., Templates]
 
 
 @pytest.fixture(scope="session")
-def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
-    """Returns the templates of an instance with settings; outdir: where they go as files."""
+def synthesize() -> Synthesize:
+    """Returns the templates of an instance with settings; outdir: where they go as files.
+
+    Without one the files are gone at once: an assembly has copies of all bundles in it.
+    """
 
     def run(outdir: Path | None = None, /, **settings: object) -> Templates:
-        return synthesized(outdir or tmp_path_factory.mktemp("assembly"), **settings)
+        if outdir is not None:
+            return synthesized(outdir, **settings)
+        with TemporaryDirectory(prefix="assembly-") as folder:
+            return synthesized(Path(folder), **settings)
 
     return run
 
