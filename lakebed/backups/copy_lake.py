@@ -105,6 +105,8 @@ class CopyLake:
                 self._target_names.rename(found_now.name, entry.name, entry.id)
             if entry.declared and not (found_now is not None and found_now.declared):
                 self._target_names.declare(entry.name, entry.id)
+            if ("" if found_now is None else found_now.watched) != entry.watched:
+                self._target_names.watch(entry.name, entry.id, entry.watched)
             if (True if found_now is None else found_now.online) != entry.online:
                 self._target_names.set_online(entry.name, entry.id, online=entry.online)
 

@@ -19,6 +19,7 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     online: whether scheduled work is done on it.
     quarantined: it was set aside: nothing is done on it or with it, and it is not online.
     declared: it was made, or adopted, by `apply`, which may remove it once no file declares it.
+    watched: the folder whose files become its rows as they arrive, `s3://BUCKET/FOLDER/`; "": none.
     """
 
     id: TableId
@@ -26,6 +27,7 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     online: bool = True
     quarantined: bool = False
     declared: bool = False
+    watched: str = ""
 
     @property
     def condition(self) -> TableCondition:
@@ -70,7 +72,8 @@ class TableRegistry(Protocol):
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
         """Give a table another name, in one step: no reader sees it with both names, or with none.
 
-        Again does nothing. It stays online, offline or in quarantine, and declared.
+        Again does nothing. It stays online, offline or in quarantine, declared, and its folder
+        stays watched.
 
         Raises:
             TableExistsError: another table has the new name; nothing was changed.
@@ -96,6 +99,14 @@ class TableRegistry(Protocol):
 
     def declare(self, name: TableName, table: TableId) -> None:
         """Note that a table is declared. Safe to repeat.
+
+        Raises:
+            TableMissingError: the table does not have the name; nothing was changed.
+        """
+        ...
+
+    def watch(self, name: TableName, table: TableId, folder: str) -> None:
+        """Note which folder's files become rows of a table; "": none. Safe to repeat.
 
         Raises:
             TableMissingError: the table does not have the name; nothing was changed.

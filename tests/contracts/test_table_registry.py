@@ -308,3 +308,38 @@ def test_a_name_that_is_free_again_is_not_declared(view: TableRegistry) -> None:
     view.release(TRIPS, ONE)
     view.claim(TRIPS, TWO)
     assert view.list() == [TableEntry(id=TWO, name=TRIPS)]
+
+
+def test_what_a_table_watches_stays_whatever_else_becomes_of_it(registry: Registry) -> None:
+    registry().claim(TRIPS, ONE)
+    registry().claim(TableName("other"), TWO)
+    for folder in ("s3://landing/old/", "s3://landing/trips/", "s3://landing/trips/"):
+        registry().watch(TRIPS, ONE, folder)
+    kept = TableEntry(id=ONE, name=TRIPS, watched="s3://landing/trips/")
+    assert registry().find(TRIPS) == kept
+    registry().claim(TRIPS, ONE)
+    registry().set_online(TRIPS, ONE, online=False)
+    registry().rename(TRIPS, RIDES, ONE)
+    registry().declare(RIDES, ONE)
+    registry().quarantine(RIDES, ONE)
+    registry().set_online(RIDES, ONE, online=True)
+    assert [entry.watched for entry in registry().list()] == ["", "s3://landing/trips/"]
+    registry().watch(RIDES, ONE, "")
+    registry().watch(RIDES, ONE, "")
+    assert registry().find(RIDES) == TableEntry(id=ONE, name=RIDES, declared=True)
+
+
+def test_a_name_of_another_table_watches_nothing(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    for name, table in ((TRIPS, TWO), (TableName("other"), ONE)):
+        with pytest.raises(TableMissingError):
+            view.watch(name, table, "s3://landing/trips/")
+    assert view.list() == [TableEntry(id=ONE, name=TRIPS)]
+
+
+def test_the_next_table_of_a_name_watches_nothing(view: TableRegistry) -> None:
+    view.claim(TRIPS, ONE)
+    view.watch(TRIPS, ONE, "s3://landing/trips/")
+    view.release(TRIPS, ONE)
+    view.claim(TRIPS, TWO)
+    assert view.list() == [TableEntry(id=TWO, name=TRIPS)]

@@ -56,6 +56,12 @@ class KillableRegistry:
         with self._crashes.effect("declaration"):
             self._registry.declare(name, table)
 
+    def watch(self, name: TableName, table: TableId, folder: str) -> None:
+        """Note which folder's files become rows of a table."""
+        self._pass_door()
+        with self._crashes.effect("watch change"):
+            self._registry.watch(name, table, folder)
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
         self._pass_door()

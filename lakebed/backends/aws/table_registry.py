@@ -2,7 +2,8 @@
 
 pk: "names". sk: a name. id: of its table. online: whether scheduled work is done on it.
 quarantined: there, and true, while the table is set aside. declared: there, and true, once it is
-declared; a rename by a release that does not know it loses it.
+declared. watched: there, if a folder's files become its rows. A rename by a release that does not
+know the last two loses them.
 pk: "ids". sk: a table's id. name: its name, while it has one. It stays for ever, so that no late
 request brings a table back (protocol H32).
 pk: "formats". sk: a form, such as "entry". number: the newest that may be written.
@@ -133,6 +134,12 @@ class DynamoTableRegistry:
         values = {":id": {"S": table}, ":true": _TRUE}
         self._change(name, "SET declared = :true", WriteCondition(_OF_TABLE, values))
 
+    def watch(self, name: TableName, table: TableId, folder: str) -> None:
+        """Note which folder's files become rows of a table."""
+        values = {":id": {"S": table}} | ({":folder": {"S": folder}} if folder else {})
+        change = "SET watched = :folder" if folder else "REMOVE watched"
+        self._change(name, change, WriteCondition(_OF_TABLE, values))
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it. The id is never claimed again."""
         condition = WriteCondition(_OF_TABLE, {":id": {"S": table}}).arguments()
@@ -185,14 +192,16 @@ def _entry(item: Item) -> TableEntry:
         online=item["online"]["BOOL"],
         quarantined=item.get("quarantined", _FALSE)["BOOL"],
         declared=item.get("declared", _FALSE)["BOOL"],
+        watched=item.get("watched", {"S": ""})["S"],
     )
 
 
 def _named(entry: TableEntry) -> Item:
-    """Return the item of a name. What is false but `online` is left out."""
+    """Return the item of a name. What is false but `online` is left out, and what is empty."""
     item = {**_name_key(entry.name), "id": {"S": entry.id}, "online": {"BOOL": entry.online}}
     marks = {"quarantined": entry.quarantined, "declared": entry.declared}
-    return item | {name: _TRUE for name, is_so in marks.items() if is_so}
+    watched = {"watched": {"S": entry.watched}} if entry.watched else {}
+    return item | watched | {name: _TRUE for name, is_so in marks.items() if is_so}
 
 
 def _moved(found: TableEntry, new: TableName) -> list[Item]:
@@ -201,9 +210,11 @@ def _moved(found: TableEntry, new: TableName) -> list[Item]:
     marked = (
         f"attribute_{'exists' if is_so else 'not_exists'}({name})" for name, is_so in marks.items()
     )
+    watched = {":watched": {"S": found.watched}} if found.watched else {}
+    watching = "watched = :watched" if watched else "attribute_not_exists(watched)"
     same = WriteCondition(
-        " AND ".join((_OF_TABLE, "#online = :online", *marked)),
-        {":id": {"S": found.id}, ":online": {"BOOL": found.online}},
+        " AND ".join((_OF_TABLE, "#online = :online", watching, *marked)),
+        {":id": {"S": found.id}, ":online": {"BOOL": found.online}, **watched},
         _ONLINE,
     )
     named = _named(msgspec.structs.replace(found, name=new))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -50,6 +50,14 @@ CREATE TABLE IF NOT EXISTS declared (
 ) STRICT, WITHOUT ROWID"""
 """Ids of tables that are declared; made and passed over in the same way."""
 _DECLARE = "INSERT OR IGNORE INTO declared VALUES (?1, row_checksum(?1))"
+_WATCHED_TABLE = """
+CREATE TABLE IF NOT EXISTS watched (
+    table_id TEXT PRIMARY KEY,
+    folder TEXT NOT NULL,
+    checksum INTEGER
+) STRICT, WITHOUT ROWID"""
+"""Folders by the ids of the tables whose files lie there; made and passed over in the same way."""
+_WATCH = "INSERT OR REPLACE INTO watched VALUES (?1, ?2, row_checksum(?1, ?2))"
 _RAISE = """
 INSERT INTO format VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"""
@@ -63,6 +71,13 @@ _ENTRIES = (
     "SELECT name, table_id, online, quarantined,"
     " checksum IS row_checksum(name, table_id, online, quarantined) FROM name"
 )
+
+
+class _Marks(NamedTuple):
+    """declared: ids of tables that are. watched: folders by ids of tables."""
+
+    declared: Collection[TableId]
+    watched: Mapping[TableId, str]
 
 
 class SqliteTableRegistry:
@@ -94,15 +109,17 @@ class SqliteTableRegistry:
         """Return the table called `name`."""
         with self._database.reading() as connection:
             row = connection.execute(f"{_ENTRIES} WHERE name = ?", (name,)).fetchone()
-            declared = () if row is None else self._declared(connection)
-        return None if row is None else self._entry(row, declared)
+            if row is None:
+                return None
+            marks = self._marks(connection)
+        return self._entry(row, marks)
 
     def list(self) -> list[TableEntry]:
         """Return all tables, by name."""
         with self._database.reading() as connection:
             rows = connection.execute(f"{_ENTRIES} ORDER BY name").fetchall()
-            declared = self._declared(connection)
-        return [self._entry(row, declared) for row in rows]
+            marks = self._marks(connection)
+        return [self._entry(row, marks) for row in rows]
 
     def rename(self, old: TableName, new: TableName, table: TableId) -> None:
         """Give a table another name."""
@@ -132,24 +149,29 @@ class SqliteTableRegistry:
     def declare(self, name: TableName, table: TableId) -> None:
         """Note that a table is declared."""
         with self._database.writing() as connection:
-            where = "SELECT 1 FROM name WHERE name = ? AND table_id = ?"
-            if connection.execute(where, (name, table)).fetchone() is None:
-                raise TableMissingError("the table does not have this name", name=name)
+            _require(connection, name, table)
             _declare(connection, table)
+
+    def watch(self, name: TableName, table: TableId, folder: str) -> None:
+        """Note which folder's files become rows of a table."""
+        with self._database.writing() as connection:
+            _require(connection, name, table)
+            connection.execute(_WATCHED_TABLE)
+            connection.execute(_WATCH, (table, folder))
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
         with self._database.writing() as connection:
             statement = "DELETE FROM name WHERE name = ? AND table_id = ?"
             freed = connection.execute(statement, (name, table)).rowcount
-            if freed and _has_declared(connection):
-                connection.execute("DELETE FROM declared WHERE table_id = ?", (table,))
+            for marks in ("declared", "watched"):
+                if freed and _has(connection, marks):
+                    connection.execute(f"DELETE FROM {marks} WHERE table_id = ?", (table,))
 
     def formats(self) -> Formats | None:
         """Return the newest forms that may be written."""
         with self._database.reading() as connection:
-            there = "SELECT 1 FROM sqlite_master WHERE name = 'format'"
-            if connection.execute(there).fetchone() is None:
+            if not _has(connection, "format"):
                 return None
             stored = dict(connection.execute("SELECT name, number FROM format").fetchall())
         return formats_of(stored)
@@ -173,16 +195,23 @@ class SqliteTableRegistry:
         if not changed:
             raise TableMissingError("the table does not have this name", name=name)
 
-    def _declared(self, connection: sqlite3.Connection) -> Collection[TableId]:
-        if not _has_declared(connection):
-            return ()
-        query = "SELECT table_id, checksum IS row_checksum(table_id) FROM declared"
-        rows = connection.execute(query).fetchall()
-        if not all(is_whole for _, is_whole in rows):
-            raise damaged(self._database.path, "a declared table contradicts its checksum")
-        return {id_ for id_, _ in rows}
+    def _marks(self, connection: sqlite3.Connection) -> _Marks:
+        """Return what stands beside the names: which tables are declared, and what they watch."""
+        declared = self._rows_of(connection, "declared", "table_id")
+        watched = self._rows_of(connection, "watched", "table_id, folder")
+        return _Marks({id_ for (id_,) in declared}, dict(watched))
 
-    def _entry(self, row: Sequence[Any], declared: Collection[TableId]) -> TableEntry:
+    def _rows_of(self, connection: sqlite3.Connection, marks: str, columns: str) -> list[Any]:
+        """Return the rows of a table that may not be there, each proven by its checksum."""
+        if not _has(connection, marks):
+            return []
+        query = f"SELECT checksum IS row_checksum({columns}), {columns} FROM {marks}"
+        rows = connection.execute(query).fetchall()
+        if not all(row[0] for row in rows):
+            raise damaged(self._database.path, f"a {marks} table contradicts its checksum")
+        return [row[1:] for row in rows]
+
+    def _entry(self, row: Sequence[Any], marks: _Marks) -> TableEntry:
         name, table, online, quarantined, is_whole = row
         if not is_whole:
             raise damaged(self._database.path, "a name contradicts its checksum")
@@ -191,8 +220,16 @@ class SqliteTableRegistry:
             name=name,
             online=bool(online),
             quarantined=bool(quarantined),
-            declared=table in declared,
+            declared=table in marks.declared,
+            watched=marks.watched.get(table, ""),
         )
+
+
+def _require(connection: sqlite3.Connection, name: TableName, table: TableId) -> None:
+    """Raise TableMissingError if the table does not have the name."""
+    where = "SELECT 1 FROM name WHERE name = ? AND table_id = ?"
+    if connection.execute(where, (name, table)).fetchone() is None:
+        raise TableMissingError("the table does not have this name", name=name)
 
 
 def _declare(connection: sqlite3.Connection, table: TableId) -> None:
@@ -200,6 +237,6 @@ def _declare(connection: sqlite3.Connection, table: TableId) -> None:
     connection.execute(_DECLARE, (table,))
 
 
-def _has_declared(connection: sqlite3.Connection) -> bool:
-    there = "SELECT 1 FROM sqlite_master WHERE name = 'declared'"
-    return connection.execute(there).fetchone() is not None
+def _has(connection: sqlite3.Connection, table: str) -> bool:
+    there = "SELECT 1 FROM sqlite_master WHERE name = ?"
+    return connection.execute(there, (table,)).fetchone() is not None

@@ -74,6 +74,12 @@ class MemoryTableRegistry:
             found = self._found(name, table)
             self._entries[name] = msgspec.structs.replace(found, declared=True)
 
+    def watch(self, name: TableName, table: TableId, folder: str) -> None:
+        """Note which folder's files become rows of a table."""
+        with self._lock:
+            found = self._found(name, table)
+            self._entries[name] = msgspec.structs.replace(found, watched=folder)
+
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
         with self._lock:
