@@ -126,6 +126,24 @@ class Lake(PaidLake):
         """
         self._app.catalog.quarantine(name)
 
+    def watch(self, name: str, folder: str | None) -> None:
+        """Let files that arrive in a folder of S3 become rows of a table, each by itself, as if
+        `Table.submit` were called for it. Those that lie there already are not told. folder:
+        `s3://BUCKET/FOLDER/`; None: none any more.
+
+        Raises:
+            TableMissingError: with the nearest known name. InvalidError: the lake is a directory;
+            the folder is outside the instance's `sources`; another table watches it.
+        """
+        self._app.catalog.watch(name, folder or "")
+
+    def watched_folder(self, name: str) -> str | None:
+        """Return the folder whose files become rows of a table as they arrive; None: no folder's.
+
+        Raises: TableMissingError, with the nearest known name.
+        """
+        return self._app.catalog.entry(name).watched or None
+
     def table_condition(self, name: str) -> TableCondition:
         """Return whether a table is online, offline or in quarantine. Its log is not opened.
 

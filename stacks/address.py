@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from lakebed.config.deployed_release import DEPLOYED_RELEASE
 from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
+from lakebed.config.environments import sources_in
 from lakebed.config.instance import Deployment, parameter_name
 from lakebed.config.quotas import QUOTAS
 from stacks.constructs.lake_stores import LakeStores
@@ -37,13 +38,15 @@ class AddressStack(Stack):
             stack_name=deployment.name("address"),
             description=f"Lakebed {deployment.instance}: where its parts are",
         )
+        is_batched = "batching" in deployment.stacks
         resources = InstanceResources(
             instance=deployment.instance,
             bucket=stores.bucket.bucket_name,
             log_table=stores.log.table_name,
             registry_table=stores.registry.table_name,
             tracker_table=stores.tracker.table_name,
-            batches_table=stores.batches.table_name if "batching" in deployment.stacks else UNSET,
+            batches_table=stores.batches.table_name if is_batched else UNSET,
+            sources=tuple(sources_in(deployment.settings.sources)) if is_batched else UNSET,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
             quotas={quota.code: quota.needed_by(deployment) for quota in QUOTAS},
             packages=recorded_packages(deployment) or UNSET,

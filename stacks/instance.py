@@ -103,6 +103,7 @@ class Instance(Construct):
             query.queries if query else None,
             compaction.jobs,
             batching.tables if batching else None,
+            batching.submissions if batching else None,
             compaction.creation.tables,
             splitting.scheduled.tables,
             garbage.garbage.tables,

@@ -80,6 +80,16 @@ def make_batches(batches: NamedTable) -> list[iam.PolicyStatement]:
     ]
 
 
+def submit_files(batches: NamedTable) -> list[iam.PolicyStatement]:
+    """Let files wait that were not taken in as they are. One transaction does both, whose keys IAM
+    may see together."""
+    table = batches.table_arn
+    return [
+        in_partitions(table, [PENDING, TAKEN], "ConditionCheckItem", "PutItem"),
+        in_partitions(table, [BATCHED_TABLES], "BatchWriteItem"),
+    ]
+
+
 def read_batches(batches: NamedTable) -> iam.PolicyStatement:
     """Read a batch."""
     return in_partitions(batches.table_arn, [BATCHES], "GetItem")

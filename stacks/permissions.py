@@ -16,6 +16,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 
+from lakebed.config.environments import sources_in
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX, Deployment
 from stacks.constructs.names import NamedCluster, NamedTable
 from stacks.partition_permissions import in_partitions
@@ -191,7 +192,7 @@ def read_reports(tracker: NamedTable) -> iam.PolicyStatement:
 def read_sources(deployment: Deployment) -> list[iam.PolicyStatement]:
     """Read and list users' files, where the setting `sources` says that they lie."""
     found = []
-    for bucket, folder in _sources(deployment):
+    for bucket, folder in places_of_sources(deployment):
         arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
         found += [
             _allow([f"{arn}/{folder}*"], "s3:GetObject"),
@@ -204,9 +205,9 @@ def read_sources(deployment: Deployment) -> list[iam.PolicyStatement]:
     return found
 
 
-def _sources(deployment: Deployment) -> list[tuple[str, str]]:
+def places_of_sources(deployment: Deployment) -> list[tuple[str, str]]:
     """Return buckets, and folders in them with a slash at their end, or no folder."""
-    urls = [url for url in deployment.settings.sources.split(",") if url]
+    urls = sources_in(deployment.settings.sources)
     parts = [url.removeprefix("s3://").partition("/") for url in urls]
     return [
         (bucket, f"{folder.strip('/')}/" if folder.strip("/") else "")
@@ -340,7 +341,7 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
         f"{results}/{RESULTS}": OBJECTS,
         f"{data}/{IMPORTS}": OBJECTS,
         f"{data}/{UNREADABLE_IMPORTS}": OBJECTS,
-        **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in _sources(deployment)},
+        **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in places_of_sources(deployment)},
         f"{ours}:task/{cluster}/*": TASKS,
         "<Application.Arn>/jobruns/*": RUNS,
     }

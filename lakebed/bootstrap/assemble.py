@@ -61,6 +61,7 @@ from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
+from lakebed.tables.watched_folders import IN_A_DIRECTORY, WatchableFolders
 from lakebed.tasks.failed_work import FailedTables
 from lakebed.tasks.usage_keeper import UsageKeeper
 
@@ -75,6 +76,7 @@ class Stores:
     location: in words.
     clock: all processes of a lake use the same kind.
     batches: of submitted files; None: the lake has none.
+    watchable: where folders may lie that tables watch.
     for_processes: where other processes find the objects; None: only this one does.
     bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
     steps: see `App`.
@@ -97,6 +99,7 @@ class Stores:
     tracker: JobTracker
     feeds: FeedStores
     batches: FileBatches | None = None
+    watchable: WatchableFolders = IN_A_DIRECTORY
     for_processes: ObjectsLocation | None = None
     bring_back: Callable[[str], bool] | None = None
     steps: InstalledSteps = field(default_factory=StepsBesideUs)
@@ -300,6 +303,7 @@ def _catalog(stores: Stores, kept: _Kept) -> TableCatalog:
         open_head=kept.heads,
         delete_objects=DeleteTableObjects(objects=stores.objects),
         rng=stores.rng,
+        watchable=stores.watchable,
     )
 
 

@@ -58,6 +58,7 @@ from lakebed.cli.upgrades import upgrade
 from lakebed.cli.version_commands.changes import changes
 from lakebed.cli.version_commands.tags import tag, tags, untag
 from lakebed.cli.warning_lines import WarningLines
+from lakebed.cli.watched_tables import watch
 from lakebed.cli.work import commit, compact, run
 
 
@@ -103,7 +104,18 @@ for _command in (backup, restore, export):
     program.add_command(_command)
 for _command in (jobs, tasks, keep_jobs, dead_letters, report, upgrade, cost):
     program.add_command(_command)
-for _command in (set_, alter, history, split_points, clear, rename, offline, online, quarantine):
+for _command in (
+    set_,
+    alter,
+    history,
+    split_points,
+    clear,
+    rename,
+    offline,
+    online,
+    quarantine,
+    watch,
+):
     table.add_command(_command)
 table.add_command(table_policy)
 program.add_command(changes)

@@ -16,6 +16,11 @@ from lakebed.errors import InvalidError
 PREFIX = "LAKEBED_"
 
 
+def sources_in(sources: str) -> list[str]:
+    """Return the sources that a setting names, with commas between."""
+    return [source for source in sources.split(",") if source]
+
+
 class FunctionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """What each function knows: of which instance it is."""
 
@@ -158,14 +163,30 @@ class BatchingEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     bulk_import_queue_url: str
 
 
+class SubmissionsEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
+    """What a function reads that submits files of messages, and files that arrive.
+
+    sources: as in `IngestTaskEnvironment`.
+    """
+
+    registry_table: str
+    batches_table: str
+    queue_url: str
+    sources: str
+
+
 class DeclaredTablesEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
     """What a function reads that makes tables as files declare them.
 
     files: archive of the files, s3://BUCKET/KEY.
+    sources: as in `IngestTaskEnvironment`.
+    is_told: `true` where files that arrive are told, else `false`.
     stack: the id of its stack.
     """
 
     files: str
+    sources: str
+    is_told: str
     stack: str
 
 

@@ -80,7 +80,16 @@ BULK_IMPORT_JOBS = JobQueueShape(
 )
 """Bulk imports wait too long to be started. How long they run is not seen here."""
 
-JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS, QUERIES, BULK_IMPORT_JOBS)
+SUBMISSIONS = JobQueueShape(
+    kind="submissions",
+    age_seconds_max=3_600,
+    hidden_seconds=6 * WORK_SECONDS_MAX,
+    from_users=True,
+)
+"""Files wait too long to be looked at, and so to wait for a batch: functions fail, or very many
+arrived at once."""
+
+JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS, QUERIES, BULK_IMPORT_JOBS, SUBMISSIONS)
 """What the library and users send jobs to."""
 
 

@@ -133,17 +133,28 @@ class UserMessage(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
-    id: Id | None = None
     table: Table
 
 
-class IngestMessage(UserMessage):
+class JobMessage(UserMessage):
+    """What is one request, with an outcome."""
+
+    id: Id | None = None
+
+
+class SubmissionMessage(UserMessage):
+    """Let files wait until there are enough for a job, each of which stands for itself."""
+
+    files: Files
+
+
+class IngestMessage(JobMessage):
     """Take the rows of files into a table, all or none."""
 
     files: Files
 
 
-class BulkImportMessage(UserMessage):
+class BulkImportMessage(JobMessage):
     """Take the rows of very many files into a table by Spark, all or none."""
 
     files: Files
@@ -213,7 +224,7 @@ class RangeOfMessage(BaseModel):
     max_inclusive: bool = False
 
 
-class QueryMessage(UserMessage):
+class QueryMessage(JobMessage):
     """Give the rows of keys or ranges of a table, in key order."""
 
     keys: Annotated[
@@ -315,12 +326,23 @@ QUERY = MessageKind(
     '{"id": "report-7", "table": "trips", "ranges": [{"id": {"min": "a", "max": "c"}}],'
     ' "columns": ["id", "fare"], "where": "fare >= 4", "limit": 1000}',
 )
-KINDS = (INGEST, BULK_IMPORT, QUERY)
+SUBMISSION = MessageKind(
+    "submission",
+    SubmissionMessage,
+    "message-submission.md",
+    '{"table": "trips", "files": ["s3://landing/trips/2013-01-01/", "s3://landing/late.parquet"]}',
+)
+KINDS = (INGEST, SUBMISSION, BULK_IMPORT, QUERY)
 
 
 def ingest_message(body: bytes) -> IngestMessage:
     """Return an ingest message. Raises: InvalidError, which says all that is wrong."""
     return _decoded(INGEST, IngestMessage, body)
+
+
+def submission_message(body: bytes) -> SubmissionMessage:
+    """Return a submission message. Raises: InvalidError, which says all that is wrong."""
+    return _decoded(SUBMISSION, SubmissionMessage, body)
 
 
 def bulk_import_message(body: bytes) -> BulkImportMessage:

@@ -9,8 +9,8 @@ from lakebed.config.job_queues import ALL_QUEUES
 from lakebed.costs.amounts import DAYS_OF_MONTH, Amounts
 from lakebed.observe.metrics import METRICS
 
-FUNCTIONS = 21
-POLLED_QUEUES = 9
+FUNCTIONS = 22
+POLLED_QUEUES = 10
 """Whose messages call functions."""
 POLLERS, POLL_SECONDS = 5, 20
 """With which Lambda asks an idle queue."""

@@ -13,7 +13,7 @@ from lakebed.model.names import TableId, TableName
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.file_batches import FileBatches, SubmittedFile, check_files
-from lakebed.ports.source_files import SourceFile, SourceFiles
+from lakebed.ports.source_files import SourceFile, SourceFiles, is_denied
 from lakebed.tasks.named_files import PROBLEMS_LISTED, named_files
 
 FIRST_BYTE = [(0, 1)]
@@ -55,6 +55,29 @@ class SubmitFiles:
         """
         found = named_files([absolute(one) for one in names], self._files)
         self._check(found)
+        return self._put(table, name, found)
+
+    def arrived(self, table: TableId, name: TableName, file: str) -> str:
+        """Let one file wait that was heard of. Returns why it cannot be taken in; "": it waits,
+        or is a double.
+
+        Raises:
+            InvalidError: it may not be read.
+            UnavailableError, UnknownOutcomeError: it may wait; submit it again.
+        """
+        try:
+            found = [one for one in named_files([file], self._files) if one.name == file]
+            if not found:
+                return "it is gone, and its name is a folder's"
+            self._check(found)
+            self._put(table, name, found)
+        except InvalidError as error:
+            if is_denied(error):
+                raise
+            return str(error)
+        return ""
+
+    def _put(self, table: TableId, name: TableName, found: Sequence[SourceFile]) -> Submitted:
         now = self._clock.now()
         files = [SubmittedFile(one.name, one.size, one.version, now) for one in found]
         check_files(files)

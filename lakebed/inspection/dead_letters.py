@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import msgspec
 
+from lakebed.config.arrived_files import arrived_file
 from lakebed.errors import (
     CorruptError,
     InvalidError,
@@ -22,6 +23,7 @@ from lakebed.model.jobs import (
     COMPACTION_QUEUE,
     INGEST_QUEUE,
     QUERY_QUEUE,
+    SUBMISSIONS_QUEUE,
     TICK_KINDS,
     decode_message,
     decode_table_message,
@@ -30,10 +32,13 @@ from lakebed.model.names import MICROS_PER_SECOND, JobId, TableId, TableName, jo
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues, Received, message_job
 from lakebed.ports.job_tracker import NO_TABLE, JobTracker
-from lakebed.ports.table_registry import TableRegistry
+from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, decode_commits
+from lakebed.tables.watched_folders import watching_table
 
-OPTIONAL_QUEUES = (INGEST_QUEUE, QUERY_QUEUE, BULK_IMPORT_QUEUE, "batching")
+OPTIONAL_QUEUES = (INGEST_QUEUE, SUBMISSIONS_QUEUE, QUERY_QUEUE, BULK_IMPORT_QUEUE, BATCHING)
+Tables = Mapping[TableId, TableEntry]
+"""By their ids."""
 LETTERS_COUNTED_MAX = 1_000
 """Of one queue, that are asked of which tables they are."""
 
@@ -118,8 +123,8 @@ class DeadLetters:
         Raises:
             InvalidError: there is no such queue. UnavailableError.
         """
-        names = self.names()
-        return [self._counted(kind, names) for kind in self.known(kinds)]
+        tables = self.tables()
+        return [self._counted(kind, tables) for kind in self.known(kinds)]
 
     def show(self, kinds: Sequence[str], table: str | None, *, letters_max: int) -> list[Letter]:
         """Return letters of some queues, none: all, and of one table, None: all. Takes letters out
@@ -128,7 +133,7 @@ class DeadLetters:
         Raises:
             As `count`.
         """
-        names, shown = self.names(), list[Letter]()
+        tables, shown = self.tables(), list[Letter]()
         for kind in self.known(kinds):
             missing = letters_max - len(shown)
             if missing <= 0:
@@ -136,7 +141,7 @@ class DeadLetters:
             looked_at_max = missing if table is None else LETTERS_COUNTED_MAX
             with leased_dead_letters(self._queues.open(kind), self._clock) as hand:
                 letters = hand.each_once(looked_at_max)
-                all_of_queue = (self._letter(kind, letter, names) for letter in letters)
+                all_of_queue = (self._letter(kind, letter, tables) for letter in letters)
                 found = (one for one in all_of_queue if table is None or one.table == table)
                 shown += islice(found, missing)
         return shown
@@ -156,11 +161,11 @@ class DeadLetters:
         """Return how many messages and dead letters each queue of the lake has. About."""
         return {kind: self._queues.open(kind).depth() for kind in self.known(())}
 
-    def names(self) -> dict[TableId, TableName]:
-        """Return the names of tables."""
-        return {entry.id: entry.name for entry in self._registry.list()}
+    def tables(self) -> Tables:
+        """Return all tables by id."""
+        return {entry.id: entry for entry in self._registry.list()}
 
-    def _counted(self, kind: str, names: dict[TableId, TableName]) -> QueueLetters:
+    def _counted(self, kind: str, tables: Tables) -> QueueLetters:
         queue = self._queues.open(kind)
         waiting, dead = queue.depth()
         ages: dict[str, list[int]] = {}
@@ -168,7 +173,7 @@ class DeadLetters:
             letters = list(hand.each_once(LETTERS_COUNTED_MAX if dead else 0))
         for letter in letters:
             try:
-                called = said_by(kind, letter, names).called
+                called = said_by(kind, letter, tables).called
             except LakebedError:
                 called = ""
             ages.setdefault(called, []).append(self._age(letter))
@@ -178,10 +183,10 @@ class DeadLetters:
         )
         return QueueLetters(queue=kind, waiting=waiting, dead=dead, tables=tables)
 
-    def _letter(self, kind: str, letter: Received, names: dict[TableId, TableName]) -> Letter:
+    def _letter(self, kind: str, letter: Received, tables: Tables) -> Letter:
         said, reason = Said(), ""
         try:
-            said = said_by(kind, letter, names)
+            said = said_by(kind, letter, tables)
             reason = self._reason(said)
         except (InvalidError, CorruptError, NewerFormatError) as error:
             reason = f"{error.code()}: {error.message}"
@@ -207,7 +212,7 @@ class DeadLetters:
         return max(0, self._clock.now() - letter.sent_at) // MICROS_PER_SECOND
 
 
-def said_by(kind: str, letter: Received, names: dict[TableId, TableName]) -> Said:
+def said_by(kind: str, letter: Received, tables: Tables) -> Said:
     """Return what a letter of a queue says.
 
     Raises:
@@ -215,29 +220,40 @@ def said_by(kind: str, letter: Received, names: dict[TableId, TableName]) -> Sai
     """
     if kind == COMMIT_QUEUE:
         commits = decode_commits(letter.body)
-        return _of_table(commits.table, names, *(requester.job for requester in commits.requesters))
+        return _of_table(
+            commits.table, tables, *(requester.job for requester in commits.requesters)
+        )
     if kind == COMPACTION_QUEUE:
         message = decode_message(letter.body)
-        return _of_table(message.table, names, message.job)
+        return _of_table(message.table, tables, message.job)
     if kind in {BATCHING, *TICK_KINDS}:
-        return _of_table(decode_table_message(letter.body).table, names)
-    return _of_users(letter, names)
+        return _of_table(decode_table_message(letter.body).table, tables)
+    return _of_users(kind, letter, tables)
 
 
-def _of_table(table: TableId, names: dict[TableId, TableName], *jobs: JobId) -> Said:
-    return Said(table=table, called=names.get(table, table), jobs=jobs)
+def _of_table(table: TableId, tables: Tables, *jobs: JobId) -> Said:
+    return Said(table=table, called=tables[table].name if table in tables else table, jobs=jobs)
 
 
-def _of_users(letter: Received, names: dict[TableId, TableName]) -> Said:
+def _of_users(kind: str, letter: Received, tables: Tables) -> Said:
+    file = arrived_file(letter.body) if kind == SUBMISSIONS_QUEUE else None
+    if file is not None:
+        entry = watching_table(file, list(tables.values()))
+        return Said() if entry is None else Said(table=entry.id, called=entry.name)
     try:
         decoded = msgspec.json.decode(letter.body, type=dict[str, object])
         name = table_name(decoded.get("table"))
+        if kind == SUBMISSIONS_QUEUE:  # each of its files stands for itself, whoever sends it
+            return Said(table=_called(name, tables), called=name)
         named = decoded.get("id") is not None
         job = job_id(decoded["id"]) if named else message_job(letter.body, letter.sent_at)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidError("not a message of users", reason=error) from None
-    table = next((id_ for id_, known in names.items() if known == name), None)
-    return Said(table=table, called=name, jobs=(job,), named=named)
+    return Said(table=_called(name, tables), called=name, jobs=(job,), named=named)
+
+
+def _called(name: TableName, tables: Tables) -> TableId | None:
+    return next((id_ for id_, entry in tables.items() if entry.name == name), None)
 
 
 def _text(body: bytes) -> str:

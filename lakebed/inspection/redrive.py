@@ -10,10 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from lakebed.config.arrived_files import arrived_file
 from lakebed.config.job_queues import KEPT_DAYS
-from lakebed.config.messages import bulk_import_message, ingest_message, query_message
+from lakebed.config.messages import (
+    bulk_import_message,
+    ingest_message,
+    query_message,
+    submission_message,
+)
 from lakebed.errors import InvalidError, LakebedError
-from lakebed.inspection.dead_letters import DeadLetters, Said, said_by
+from lakebed.inspection.dead_letters import DeadLetters, Said, Tables, said_by
 from lakebed.inspection.leased_dead_letters import leased_dead_letters
 from lakebed.model.jobs import (
     BATCHING,
@@ -21,10 +27,11 @@ from lakebed.model.jobs import (
     COMPACTION_QUEUE,
     INGEST_QUEUE,
     QUERY_QUEUE,
+    SUBMISSIONS_QUEUE,
     TICK_KINDS,
     batch_message_in,
 )
-from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues, Message, Received
 from lakebed.statestore.head import TableHead
@@ -38,6 +45,10 @@ def _bulk_import_job(body: bytes) -> object:
     return batch_message_in(body) or bulk_import_message(body)
 
 
+def _submission(body: bytes) -> object:
+    return arrived_file(body) or submission_message(body)
+
+
 HARMLESS = {BATCHING, COMPACTION_QUEUE, QUERY_QUEUE, *TICK_KINDS}
 """What may be asked for twice at any age: a job that lost its claim is refused, others change
 nothing, or what is to be changed anyway."""
@@ -45,6 +56,7 @@ MESSAGES_OF_USERS: Mapping[str, Callable[[bytes], object]] = {
     BULK_IMPORT_QUEUE: _bulk_import_job,
     INGEST_QUEUE: _ingest_job,
     QUERY_QUEUE: query_message,
+    SUBMISSIONS_QUEUE: _submission,
 }
 """What reads them, and refuses what can never be done."""
 MOVED_MICROS = KEPT_DAYS * 86_400 * MICROS_PER_SECOND
@@ -92,15 +104,15 @@ class Redrive:
             InvalidError: there is no such queue. UnavailableError, UnknownOutcomeError: letters are
                 left; run it again.
         """
-        names, sent, refused = self._letters.names(), 0, list[str]()
+        tables, sent, refused = self._letters.tables(), 0, list[str]()
         for kind in self._letters.known(kinds):
-            reasons = self._of_queue(kind, names, table, letters_max)
+            reasons = self._of_queue(kind, tables, table, letters_max)
             sent += reasons.count(SENT)
             refused += [f"{kind}: {reason}" for reason in reasons if reason != SENT]
         return Redriven(sent=sent, refused=tuple(refused))
 
     def _of_queue(
-        self, kind: str, names: dict[TableId, TableName], table: str | None, letters_max: int
+        self, kind: str, tables: Tables, table: str | None, letters_max: int
     ) -> list[str]:
         """Send letters of one queue again. Returns of each SENT, or why it stays; nothing of other
         tables'."""
@@ -109,7 +121,7 @@ class Redrive:
             for letter in hand.letters(letters_max):
                 earliest = Micros(letter.sent_at - MOVED_MICROS) if letter.moved else letter.sent_at
                 message = Message(letter.body, letter.message_group, sent_at=earliest)
-                reason = self._reason(kind, letter, names, table, earliest)
+                reason = self._reason(kind, letter, tables, table, earliest)
                 if reason == SENT and message in again:
                     reason = "it was sent a moment ago and is here again, or was here twice"
                 if reason == SENT:
@@ -125,18 +137,18 @@ class Redrive:
         self,
         kind: str,
         letter: Received,
-        names: dict[TableId, TableName],
+        tables: Tables,
         table: str | None,
         earliest: Micros,
     ) -> str | None:
         """Return SENT for a letter to send again, or why it stays; None: it is another table's."""
         try:
-            said = said_by(kind, letter, names)
+            said = said_by(kind, letter, tables)
         except LakebedError as error:
             return f"{error.code()}: {error.message}" if table is None else None
         if table is not None and said.called != table:
             return None
-        reason = _never_works(kind, letter, said, names)
+        reason = _never_works(kind, letter, said, tables)
         if reason == SENT and kind not in HARMLESS:
             reason = self._reason_against(letter, said, earliest)
         return f"{reason} (table {said.called}, {', '.join(said.jobs)})" if reason else SENT
@@ -159,15 +171,13 @@ class Redrive:
         return ""
 
 
-def _never_works(
-    kind: str, letter: Received, said: Said, names: Mapping[TableId, TableName]
-) -> str:
+def _never_works(kind: str, letter: Received, said: Said, tables: Tables) -> str:
     """Return why a letter can never work, whatever is mended: sent again, it would die again. SENT:
     it may."""
     decode = MESSAGES_OF_USERS.get(kind)
     if decode is None:
         return SENT
-    if said.table not in names:
+    if said.table not in tables:
         return NO_TABLE
     try:
         decode(letter.body)

@@ -18,6 +18,7 @@ COMPACTION_QUEUE = "compaction"
 INGEST_QUEUE = "ingest"
 QUERY_QUEUE = "query"
 BULK_IMPORT_QUEUE = "bulk-import"
+SUBMISSIONS_QUEUE = "submissions"
 
 SPLITTING = "splitting"
 COMPACTION_CREATION = "compaction-creation"

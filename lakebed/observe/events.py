@@ -11,6 +11,7 @@ BULK_IMPORT_COMMITTED = "bulk_import_committed"
 BULK_IMPORT_SENT = "bulk_import_sent"
 BULK_IMPORT_FAILED = "bulk_import_failed"
 FILES_SUBMITTED = "files_submitted"
+FILE_PASSED_OVER = "file_passed_over"
 BATCH_SENT = "batch_sent"
 BATCH_ENDED = "batch_ended"
 FILES_REFUSED = "files_refused"
@@ -33,6 +34,7 @@ TABLE_CLEARED = "table_cleared"
 ROWS_DELETED = "rows_deleted"
 TABLE_RENAMED = "table_renamed"
 TABLE_ADOPTED = "table_adopted"
+FOLDER_WATCHED = "folder_watched"
 TABLES_LEFT = "tables_left"
 TABLE_OFFLINE = "table_offline"
 TABLE_ONLINE = "table_online"
@@ -91,6 +93,7 @@ MEANINGS = {
     BULK_IMPORT_SENT: "a bulk import that came as a message was handed to Spark's platform",
     BULK_IMPORT_FAILED: "a run of Spark ended without a commit, and its driver reported no reason",
     FILES_SUBMITTED: "files wait to become a job; some were submitted before",
+    FILE_PASSED_OVER: "a file arrived in a folder that its table watches, and cannot be taken in",
     BATCH_SENT: "the job of a batch of submitted files was sent, perhaps again",
     BATCH_ENDED: "the log holds the job of a batch, or it was not committed within the time for"
     " which ids are remembered",
@@ -115,6 +118,7 @@ MEANINGS = {
     TABLE_DROPPED: "a table, its rows and its name are gone",
     TABLE_RENAMED: "a table has another name, and all else that it had",
     TABLE_ADOPTED: "a table that was made otherwise is declared by a file from now on",
+    FOLDER_WATCHED: "files that arrive in a folder become rows of a table; null: none do any more",
     TABLES_LEFT: "a deployment is taken back: its tables stay as they are",
     TABLE_OFFLINE: "scheduled work passes over a table from now on",
     TABLE_QUARANTINED: "a table was set aside: nothing is done on it, and all of its bytes stay",

@@ -9,6 +9,8 @@ from typing import Protocol
 
 import msgspec
 
+from lakebed.errors import InvalidError
+
 
 class SourceFile(msgspec.Struct, frozen=True):
     """A file as it was seen.
@@ -31,7 +33,8 @@ class SourceFiles(Protocol):
         with `_` or `.`, in folders too.
 
         Raises:
-            InvalidError: there is none, or it may not be read. UnavailableError: ask again.
+            InvalidError: there is none, or it may not be read (`is_denied`). UnavailableError: ask
+                again.
         """
         ...
 
@@ -47,6 +50,11 @@ class SourceFiles(Protocol):
             UnavailableError, StorageFullError: try again.
         """
         ...
+
+
+def is_denied(error: InvalidError) -> bool:
+    """Return whether `find` refused a file for want of a permission, not for what it is."""
+    return "permission" in error.facts
 
 
 def is_skipped(below: str) -> bool:

@@ -167,6 +167,8 @@ class ApplyTables:
 
     def _check(self, step: TableStep, declared: Declaration) -> None:
         """Refuse steps of users' packages that are not where they are to work."""
+        if step.action == "watch":
+            self._catalog.watchable.check(step.watch)
         if step.action == "create":
             check_new_table(declared.schema, declared.settings, declared.processing, self._steps)
         for change in step.changes:
@@ -196,6 +198,8 @@ class ApplyTables:
             case "change":
                 assert id_ is not None, "a table that changes is there"
                 self._commit(name, id_, step.changes, found.opened[id_])
+            case "watch":
+                self._catalog.watch(name, step.watch, id_=id_, alone=False)
             case "online" | "offline":
                 self._catalog.set_online(name, online=step.action == "online", id_=id_)
             case "drop":

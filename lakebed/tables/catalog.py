@@ -46,6 +46,12 @@ from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, Raise
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_state.no_table import LOG_MISSING_HINT
 from lakebed.statestore.table_state.time_records import created_at
+from lakebed.tables.watched_folders import (
+    IN_A_DIRECTORY,
+    WatchableFolders,
+    check_alone,
+    watched_folder,
+)
 
 NAMELESS_SECONDS_MAX = 48 * 3_600
 NAMELESS = TableName("(nameless)")
@@ -68,8 +74,12 @@ class TableObjects(Protocol):
 
 
 class TableCatalog:
-    """The tables of a lake. buries: whether a log that was made for nothing is buried at once; if
-    not, which takes no permission to delete, the sweep finds it."""
+    """The tables of a lake.
+
+    buries: whether a log that was made for nothing is buried at once; if not, which takes no
+        permission to delete, the sweep finds it.
+    watchable: where folders may lie that tables watch.
+    """
 
     def __init__(
         self,
@@ -80,7 +90,9 @@ class TableCatalog:
         delete_objects: TableObjects,
         rng: random.Random,
         buries: bool = True,
+        watchable: WatchableFolders = IN_A_DIRECTORY,
     ) -> None:
+        self.watchable = watchable
         self._buries = buries
         self._registry = registry
         self._logs = logs
@@ -245,6 +257,24 @@ class TableCatalog:
         table = self.entry(name, id_=id_)
         self._registry.declare(table.name, table.id)
         events.emit(events.TABLE_ADOPTED, table=table.name, id=table.id)
+
+    def watch(
+        self, name: str, folder: str, *, id_: TableId | None = None, alone: bool = True
+    ) -> None:
+        """Let files of a folder become rows of a table as they arrive, and of no folder before.
+        Those that lie there are not told again. Safe to repeat. folder: of S3; "": none. id_: as
+        `entry`. alone: whether a folder that another table watches is refused.
+
+        Raises:
+            TableMissingError: no table has the name.
+            InvalidError: it is no folder, or one of which nothing is told. Nothing was changed.
+        """
+        table, wanted = self.entry(name, id_=id_), watched_folder(folder)
+        self.watchable.check(wanted)
+        if alone:
+            check_alone(wanted, table.id, self.list())
+        self._registry.watch(table.name, table.id, wanted)
+        events.emit(events.FOLDER_WATCHED, table=table.name, id=table.id, folder=wanted or None)
 
     def drop(self, name: str, *, id_: TableId | None = None) -> None:
         """Remove a table, its rows and its name; of its log one tombstone stays. Safe to repeat.

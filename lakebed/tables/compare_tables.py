@@ -10,7 +10,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import TableName
 from lakebed.ports.table_registry import TableEntry
 from lakebed.tables.declarations import Declaration
-from lakebed.tables.declared_changes import change_lines, table_changes
+from lakebed.tables.declared_changes import change_lines, table_changes, watch_line
 from lakebed.tables.plan_steps import FoundLake
 
 
@@ -49,6 +49,8 @@ def _details(declared: Declaration, entry: TableEntry, found: FoundLake) -> Iter
         return
     if entry.online is not declared.online:
         yield "offline -> online" if declared.online else "online -> offline"
+    if entry.watched != declared.watch:
+        yield watch_line(entry.watched, declared.watch)
     there = found.opened[entry.id]
     try:
         yield from change_lines(table_changes(declared, there), there)

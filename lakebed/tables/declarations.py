@@ -17,11 +17,22 @@ from lakebed.model.names import TableName, table_name
 from lakebed.model.processing import Processing, checked_processing, processing_from_json
 from lakebed.model.schema import Schema, nullable_by_mark, schema_from_json
 from lakebed.tables.definition import point_from_json
+from lakebed.tables.watched_folders import watched_folder
 
 SUFFIX, POINTS_SUFFIX = ".toml", ".jsonl"
 PROBLEMS_SHOWN_MAX = 10
 _KEYS = ("row_keys", "sort_keys", "values")
-_SAID = ("name", "was", "adopt", "online", "split_points", *_KEYS, "settings", "processing")
+_SAID = (
+    "name",
+    "was",
+    "adopt",
+    "online",
+    "watch",
+    "split_points",
+    *_KEYS,
+    "settings",
+    "processing",
+)
 _OF_FIELD = ("type", "nullable", "was")
 
 
@@ -31,6 +42,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     file: its name.
     was: the name that the table has or had; None: no other.
     adopt: whether a table of this name that no file made is taken over.
+    watch: the folder whose files become its rows as they arrive; "": none.
     former: names that fields have or had, by their names from now on.
     settings: those that the file says.
     split_points: of a new table.
@@ -42,6 +54,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     was: TableName | None = None
     adopt: bool = False
     online: bool = True
+    watch: str = ""
     former: Mapping[str, str] = {}
     settings: Mapping[str, Any] = {}
     processing: Processing | None = None
@@ -104,6 +117,9 @@ def _check_once(one: Declaration, others: Mapping[str, Declaration]) -> None:
         if one.was is not None and one.was == other.was:
             hint = f"{other.file} says the same: one table was called so"
             raise InvalidError("two tables have one former name", was=one.was, hint=hint)
+        if one.watch and one.watch == other.watch:
+            hint = f"{other.file} says the same: a file is one table's"
+            raise InvalidError("two tables watch one folder", watch=one.watch, hint=hint)
 
 
 def _declaration(file: str, texts: Mapping[str, str]) -> Declaration:
@@ -118,6 +134,8 @@ def _declaration(file: str, texts: Mapping[str, str]) -> Declaration:
     if was == name:
         hint = "leave `was` out, or write the name that the table had before"
         raise InvalidError("a table that was called as it is", at="was", was=was, hint=hint)
+    with naming(at="watch"):
+        watch = watched_folder(said.get("watch", ""))
     schema, former = _schema(said)
     settings = _section(said, "settings")
     with naming(at="settings"):
@@ -131,6 +149,7 @@ def _declaration(file: str, texts: Mapping[str, str]) -> Declaration:
         was=None if was is None else table_name(was),
         adopt=_flag(said, "adopt", default=False),
         online=_flag(said, "online", default=True),
+        watch=watch,
         former=former,
         settings=settings,
         processing=processing,

@@ -3,12 +3,12 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from lakebed.errors import InvalidError, TableExistsError, did_you_mean
 from lakebed.model.changes.field_changes import FieldChange
-from lakebed.model.names import TableName
+from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.log_entries.table_changes import ChangeSchema
 from lakebed.tables.declarations import Declaration, naming, refuse_together
@@ -17,6 +17,7 @@ from lakebed.tables.declared_changes import (
     declared_processing,
     processing_text,
     table_changes,
+    watch_line,
 )
 from lakebed.tables.declared_fields import renames
 from lakebed.tables.plan_steps import (
@@ -28,6 +29,7 @@ from lakebed.tables.plan_steps import (
     TablesPlan,
     TableStep,
 )
+from lakebed.tables.watched_folders import check_alone
 
 
 def plan_tables(
@@ -49,10 +51,13 @@ def plan_tables(
     made: list[TableStep] = []
     changes: list[TableStep] = []
     wrong: dict[str, InvalidError] = {}
+    watched_by_files = {now[name].id for name in by_name if name in now}
     for one in declared:
         try:
             with naming(file=one.file, table=one.name):
-                if one.name not in now:
+                of_table = None if one.name not in now else now[one.name].id
+                _check_watch(one, of_table, found.entries, watched_by_files)
+                if of_table is None:
                     made += _creation(one)
                 elif not now[one.name].quarantined:
                     changes += _table_steps(one, now[one.name], found)
@@ -74,6 +79,17 @@ def plan_tables(
         left_alone=() if remove else tuple(entry.name for entry in former),
         quarantined=tuple(sorted(aside)),
     )
+
+
+def _check_watch(
+    one: Declaration,
+    table: TableId | None,
+    entries: Sequence[TableEntry],
+    of_files: Collection[TableId],
+) -> None:
+    """Refuse a folder that a table watches of which no file says what it watches. of_files: tables
+    that files declare, whose folders are as they say in the end."""
+    check_alone(one.watch, table, [entry for entry in entries if entry.id not in of_files])
 
 
 def tables_to_open(
@@ -123,6 +139,14 @@ def _creation(declared: Declaration) -> Iterator[TableStep]:
         action="create", table=declared.name, file=declared.file, details=tuple(details)
     )
     yield made
+    if declared.watch:
+        yield TableStep(
+            action="watch",
+            table=declared.name,
+            file=declared.file,
+            watch=declared.watch,
+            details=(watch_line("", declared.watch),),
+        )
     if not declared.online:
         yield TableStep(action="offline", table=declared.name, file=declared.file)
 
@@ -149,6 +173,9 @@ def _table_steps(declared: Declaration, entry: TableEntry, found: FoundLake) -> 
             losses=tuple(_field_losses(declared, entry, changes)),
             changes=changes,
         )
+    if entry.watched != declared.watch:
+        line = watch_line(entry.watched, declared.watch)
+        yield step("watch", watch=declared.watch, details=(line,))
     if entry.online is not declared.online:
         yield step("online" if declared.online else "offline")
 

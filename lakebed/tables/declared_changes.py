@@ -74,6 +74,11 @@ def change_lines(changes: Sequence[Change], there: FoundTable) -> Iterator[str]:
                 yield f"processing: {old} -> {processing_text(change.processing)}"
 
 
+def watch_line(before: str, after: str) -> str:
+    """Return what is told of another folder. "": none."""
+    return f"watch: {before or 'none'} -> {after or 'none'}"
+
+
 def processing_text(processing: Mapping[str, Any] | None) -> str:
     """Return a processing for people."""
     return "none" if processing is None else json.dumps(processing)

@@ -25,7 +25,7 @@ def download_tables(
     for entry in catalog.list():
         try:
             with catalog.opened(entry).head.reading() as state:
-                texts |= table_texts(entry.name, state, online=entry.online)
+                texts |= table_texts(entry, state)
         except LakebedError as error:
             failures.append(FailedWork(table=entry.name, work="download", error=error))
     if failed is None:

@@ -20,7 +20,7 @@ from lakebed.statestore.log_entries.table_changes import (
 from lakebed.statestore.open_table import Start
 
 Removal = Literal["offline", "drop"]
-Action = Literal["rename", "create", "adopt", "change", "online", "offline", "drop"]
+Action = Literal["rename", "create", "adopt", "change", "watch", "online", "offline", "drop"]
 Change = ChangeSchema | ChangeSettings | ChangeProcessing
 
 
@@ -86,6 +86,7 @@ class TableStep(msgspec.Struct, frozen=True, kw_only=True):
     file: that declares it; "": none does any more.
     id: of the table; None: it is made.
     before: the former name, of a rename.
+    watch: the folder that is watched after it; "": none.
     details: what changes, a line each.
     changes: that one commit makes.
     """
@@ -95,6 +96,7 @@ class TableStep(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     id: TableId | None = None
     before: TableName | None = None
+    watch: str = ""
     details: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
     changes: tuple[Change, ...] = ()

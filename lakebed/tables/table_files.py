@@ -15,10 +15,10 @@ import msgspec
 
 from lakebed.config.settings import TableSettings
 from lakebed.errors import CorruptError, InvalidError, UnreadableInputError
-from lakebed.model.names import TableName
 from lakebed.model.partitions import split_points_in
 from lakebed.model.schema import Field
 from lakebed.model.types import type_json
+from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.table_state.state import TableState
 from lakebed.tables.declarations import POINTS_SUFFIX, SUFFIX, declarations_of, naming
 from lakebed.tables.declared_changes import declared_processing
@@ -49,15 +49,17 @@ class WrittenFiles(msgspec.Struct, frozen=True, kw_only=True):
     not_there: tuple[str, ...] = ()
 
 
-def table_texts(name: TableName, state: TableState, *, online: bool) -> dict[str, str]:
+def table_texts(entry: TableEntry, state: TableState) -> dict[str, str]:
     """Return the file that declares a table as it is, and one with its split points where it has
     some, by file name. Raises: TableMissingError: it was dropped."""
+    name = entry.name
     schema = state.schema()
     points = split_points_in(state.tree(), schema)
     beside = f"{name}.split_points{POINTS_SUFFIX}"
     settings, usual = msgspec.to_builtins(state.settings()), msgspec.to_builtins(TableSettings())
     said: dict[str, Any] = {"name": name, "adopt": True}
-    said |= {} if online else {"online": False}
+    said |= {} if entry.online else {"online": False}
+    said |= {"watch": entry.watched} if entry.watched else {}
     said |= {"split_points": beside} if points else {}
     sections: dict[str, Mapping[str, Any]] = {
         "row_keys": _fields(schema.row_keys),

@@ -6,6 +6,8 @@ import io
 import json
 import sys
 import zipfile
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from lakebed.errors import InvalidError
@@ -138,10 +140,13 @@ def make_source(making: Making, properties: Properties) -> Made:
 
 
 def make_rule(making: Making, properties: Properties) -> Made:
-    """A schedule that calls functions."""
+    """A schedule that calls functions, or a rule by which the emulator sends events to queues."""
     name = properties.take("Name") or f"{making.stack}-{properties.logical_id}"
     arn = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}"
     properties.take("Description")
+    pattern = properties.take("EventPattern")
+    if pattern is not None:
+        return _event_rule(making, properties, name, pattern)
     inputs: dict[str, str | None] = {}
     for target in properties.take("Targets", []):
         known = {"Arn", "Id", "Input", "RetryPolicy"}
@@ -157,6 +162,26 @@ def make_rule(making: Making, properties: Properties) -> Made:
         inputs=inputs,
     )
     return Made(name, {"Arn": arn})
+
+
+def _event_rule(
+    making: Making, properties: Properties, name: str, pattern: Mapping[str, Any]
+) -> Made:
+    """A rule of the emulator's, which hands events of its own services on."""
+    events = making.client("events")
+    state, targets = properties.take("State", "ENABLED"), properties.take("Targets", [])
+    for target in targets:
+        if set(target) - {"Arn", "Id", "SqsParameters"} or ":sqs:" not in target["Arn"]:
+            hint = "events of services go to queues here"
+            raise InvalidError("a target that is not known", rule=name, target=target, hint=hint)
+    made = events.put_rule(Name=name, EventPattern=json.dumps(pattern), State=state)
+    events.put_targets(Rule=name, Targets=targets)
+
+    def remove() -> None:
+        events.remove_targets(Rule=name, Ids=[target["Id"] for target in targets])
+        events.delete_rule(Name=name)
+
+    return Made(name, {"Arn": made["RuleArn"]}, remove)
 
 
 def make_custom(making: Making, properties: Properties) -> Made:

@@ -84,7 +84,9 @@ RESOURCE_TYPES = {
     ),
     **{name: ResourceType(NOTED, "one machine has one network", note_network) for name in PREFIXES},
     "AWS::Events::Rule": ResourceType(
-        RUNNER, "schedules call functions, in real or virtual time", make_rule
+        RUNNER,
+        "schedules call functions, in real or virtual time; the emulator sends events to queues",
+        make_rule,
     ),
     "AWS::IAM::InstanceProfile": ResourceType(
         RUNNER, "steps of clusters are local Spark processes, with its role", make_machine_profile

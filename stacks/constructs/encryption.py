@@ -46,5 +46,6 @@ def warn_of_key_policy(scope: Construct, deployment: Deployment) -> None:
             KEY_POLICY,
             f"the policy of the key {deployment.settings.key_arn} is yours: it must let CloudWatch"
             f" Logs encrypt the log groups {deployment.name('*')}, or the deployment fails at the"
-            " first of them: docs/operate/deploy.md has the statement to add",
+            " first of them, and EventBridge use it, or files that arrive are not heard of:"
+            " docs/operate/deploy.md has the statements to add",
         )

@@ -1,23 +1,41 @@
-"""Batching: each minute, files that were submitted become batches, and batches jobs."""
+"""Batching: files that users submit, or that arrive in watched folders, wait; each minute they
+become batches, and batches jobs."""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
-from aws_cdk import Duration, Stack
+from aws_cdk import Acknowledgment, Duration, Stack, Validations
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
-from lakebed.config.environments import BatchingEnvironment, BatchingTriggerEnvironment
+from lakebed.config.arrived_files import ARRIVED, SOURCE
+from lakebed.config.environments import (
+    BatchingEnvironment,
+    BatchingTriggerEnvironment,
+    SubmissionsEnvironment,
+)
 from lakebed.config.instance import Deployment
-from lakebed.config.job_queues import BATCHING
+from lakebed.config.job_queues import BATCHING, SUBMISSIONS
 from stacks import partition_permissions, permissions
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.names import NamedJobQueue
-from stacks.constructs.python_bundle import STATE
+from stacks.constructs.operator_alarm import AlarmNotice, Breach, operator_alarm
+from stacks.constructs.python_bundle import ROWS, STATE
 from stacks.constructs.python_function import PythonFunction
 from stacks.constructs.queue_lambda import QueueLambda
 from stacks.constructs.schedule import Schedule
 from stacks.constructs.scheduled_tables import TRIGGER_SECONDS_MAX
 
 EVERY = Duration.minutes(1)
+LOST_MINUTES = 5
+DIGEST_CHARACTERS = 8
+"""Of a bucket's name, which may be longer than the name of a rule."""
 
 
 class BatchingStack(Stack):
@@ -42,6 +60,14 @@ class BatchingStack(Stack):
             description=f"Lakebed {deployment.instance}: submitted files become jobs",
         )
         self.tables = FifoJobQueue(self, "Tables", shape=BATCHING, deployment=deployment)
+        self.submissions = FifoJobQueue(
+            self, "Submissions", shape=SUBMISSIONS, deployment=deployment
+        )
+        self._submit(deployment, stores)
+        for bucket, folders in groupby(
+            sorted(permissions.places_of_sources(deployment)), key=itemgetter(0)
+        ):
+            self._tell_arrivals(deployment, bucket, [folder for _, folder in folders])
         self._trigger(deployment, stores)
         QueueLambda(
             self,
@@ -67,6 +93,79 @@ class BatchingStack(Stack):
                 permissions.send(ingest.queue),
                 *([permissions.send(bulk_import.queue)] if bulk_import else []),
             ],
+        )
+
+    def _submit(self, deployment: Deployment, stores: LakeStores) -> None:
+        """Look at files, and let them wait."""
+        QueueLambda(
+            self,
+            "Submit",
+            deployment=deployment,
+            bundle=ROWS,
+            queue=self.submissions,
+            room="batching",
+            verb="submit",
+            environment=SubmissionsEnvironment(
+                instance=deployment.instance,
+                registry_table=stores.registry.table_name,
+                batches_table=stores.batches.table_name,
+                queue_url=self.submissions.queue.queue_url,
+                sources=deployment.settings.sources,
+            ),
+            permissions=[
+                *permissions.read_sources(deployment),
+                permissions.find_tables(stores.registry),
+                *partition_permissions.submit_files(stores.batches),
+                permissions.give_up(self.submissions.dead_letters),
+                permissions.show_again(self.submissions.queue),
+            ],
+        )
+
+    def _tell_arrivals(self, deployment: Deployment, bucket: str, folders: Sequence[str]) -> None:
+        """Send what S3 says of new files in folders of a bucket to the queue, in order. It goes on
+        while the instance is paused: messages wait."""
+        digest = hashlib.sha256(bucket.encode()).hexdigest()[:DIGEST_CHARACTERS]
+        name = deployment.name(f"arrivals-{digest}")
+        below = [{"prefix": folder} for folder in folders]
+        rule = events.Rule(
+            self,
+            f"Arrivals{digest}",
+            rule_name=name,
+            description=f"Lakebed {deployment.instance}: files that arrive in {bucket}",
+            event_pattern=events.EventPattern(
+                source=[SOURCE],
+                detail_type=[ARRIVED],
+                detail={
+                    "bucket": {"name": [bucket]},
+                    **({"object": {"key": below}} if all(folders) else {}),
+                },
+            ),
+            targets=[targets.SqsQueue(self.submissions.queue, message_group_id=bucket)],
+        )
+        Validations.of(rule).acknowledge(
+            Acknowledgment(
+                id="Serverless::Serverless-EventBusDLQ",
+                reason="an alarm tells of lost events, and a folder that is submitted makes up for"
+                " them: what was taken in is not taken again",
+            )
+        )
+        operator_alarm(
+            self,
+            f"LostArrivals{digest}",
+            deployment=deployment,
+            name=f"{name}-lost",
+            notice=AlarmNotice(
+                what=f"files arrived in {bucket}, and their events were lost",
+                command=f"submit TABLE s3://{bucket}/FOLDER/",
+                page="docs/operate/lost-arrivals.md",
+            ),
+            metric=cloudwatch.Metric(
+                namespace="AWS/Events",
+                metric_name="FailedInvocations",
+                dimensions_map={"RuleName": name},
+            ),
+            statistic="Sum",
+            breach=Breach(1, LOST_MINUTES),
         )
 
     def _trigger(self, deployment: Deployment, stores: LakeStores) -> None:

@@ -1,5 +1,6 @@
 """Tables that files declare: made while an instance is deployed."""
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -48,6 +49,8 @@ class TablesStack(Stack):
             environment=DeclaredTablesEnvironment(
                 **msgspec.structs.asdict(stores.function_environment(deployment)),
                 files=files.s3_object_url,
+                sources=deployment.settings.sources,
+                is_told=json.dumps("batching" in deployment.stacks),
                 stack=Aws.STACK_ID,
             ),
             permissions=[

@@ -21,8 +21,12 @@ from lakebed.tables.catalog import TableCatalog
 from lakebed.tables.declarations import declarations_of
 from lakebed.tables.download_tables import download_tables
 from lakebed.tables.plan_steps import Removal, TablesPlan
+from lakebed.tables.watched_folders import WatchableFolders
 from tests.simulation.new_state import new_state
 from tests.simulation.registry import KillableRegistry
+
+SOURCE = "s3://landing"
+"""Where files arrive that tables may watch."""
 
 
 class MemoryTables:
@@ -59,6 +63,7 @@ class Process:
             open_head=self._head,
             delete_objects=DeleteTableObjects(objects=stores.objects),
             rng=self._rng,
+            watchable=WatchableFolders([SOURCE]),
         )
         self.tables = ApplyTables(catalog=self.catalog, steps=StepsBesideUs())
 

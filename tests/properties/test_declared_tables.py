@@ -17,7 +17,7 @@ from lakebed.tables.change_table import change_fields
 from lakebed.tables.declarations import declarations_of
 from lakebed.tables.declared_changes import declared_processing
 from lakebed.tables.definition import definition_in
-from tests.dsl.memory_tables import MemoryTables, Process
+from tests.dsl.memory_tables import SOURCE, MemoryTables, Process
 from tests.properties import processings, tables
 
 _NAMES = st.text(
@@ -33,12 +33,12 @@ _SETTINGS = st.fixed_dictionaries(
         "garbage_seconds_min": st.integers(0, 9_000),
     },
 )
-Made = tuple[Schema, Processing | None, list[Any], dict[str, Any], bool]
+Made = tuple[Schema, Processing | None, list[Any], dict[str, Any], bool, bool]
 
 
 @st.composite
 def some_tables(draw: st.DrawFn) -> dict[str, Made]:
-    """Tables by name: schema, processing, split points, settings, online."""
+    """Tables by name: schema, processing, split points, settings, online, watching a folder."""
     found: dict[str, Made] = {}
     for name in draw(st.lists(st.sampled_from("abc"), unique=True, min_size=1)):
         processing = None
@@ -48,17 +48,20 @@ def some_tables(draw: st.DrawFn) -> dict[str, Made]:
         else:
             schema = draw(tables.schemas())
             points = draw(tables.split_points(schema))
-        found[name] = (schema, processing, points, draw(_SETTINGS), draw(st.booleans()))
+        flags = draw(st.booleans()), draw(st.booleans())
+        found[name] = (schema, processing, points, draw(_SETTINGS), *flags)
     return found
 
 
 def create(process: Process, made: dict[str, Made]) -> None:
-    for name, (schema, processing, points, changes, online) in made.items():
+    for name, (schema, processing, points, changes, online, watches) in made.items():
         process.catalog.create(
             name, schema, split_points=points, settings=changes, processing=processing
         )
         if not online:
             process.catalog.set_online(name, online=False)
+        if watches:
+            process.catalog.watch(name, f"{SOURCE}/{name}")
 
 
 def definitions(process: Process) -> dict[str, Any]:
@@ -70,7 +73,7 @@ def definitions(process: Process) -> dict[str, Any]:
             text = json.dumps(definition_in(state))
             processing = declared_processing(state.processing(), state.schema())
         form = json.loads(text, object_hook=lambda part: {**part, "number": 0})
-        found[entry.name] = (form, processing, entry.online)
+        found[entry.name] = (form, processing, entry.online, entry.watched)
     return found
 
 
@@ -118,6 +121,9 @@ def test_whatever_was_applied_is_applied_again_without_a_change(
             change_fields(model.catalog.find(name), **asked)
         if data.draw(st.booleans()):
             model.catalog.set_online(name, online=data.draw(st.booleans()))
+    folders = data.draw(st.permutations(["", *first]))  # some exchange theirs
+    for name, folder in zip(first, folders, strict=False):
+        model.catalog.watch(name, folder and f"{SOURCE}/{folder}", alone=False)
     texts = model.texts()
     process.apply(texts)
     assert process.apply(texts).steps == ()

@@ -19,12 +19,20 @@ from lakebed.config.environments import (
     ReleaseCheckEnvironment,
     ReportedEnvironment,
     ScheduledWorkEnvironment,
+    SubmissionsEnvironment,
     TableFunctionEnvironment,
     TaskStartEnvironment,
     TriggerEnvironment,
     variables_named,
 )
-from lakebed.config.job_queues import BATCHING, BULK_IMPORT_JOBS, COMMITS, QUERIES, TICK_QUEUES
+from lakebed.config.job_queues import (
+    BATCHING,
+    BULK_IMPORT_JOBS,
+    COMMITS,
+    QUERIES,
+    SUBMISSIONS,
+    TICK_QUEUES,
+)
 from stacks.permissions import IMPORTS, RESULTS, UNNAMED, Folder, keys_of
 from tests.stacks.conftest import Synthesize, Templates
 from tests.stacks.normalised_templates import of_any_machine
@@ -35,6 +43,7 @@ ENVIRONMENTS: dict[str, type[FunctionEnvironment]] = {
     **{f"{shape.kind}-handle": ScheduledWorkEnvironment for shape in TICK_QUEUES},
     "batching-trigger": BatchingTriggerEnvironment,
     "batching-handle": BatchingEnvironment,
+    "batching-submit": SubmissionsEnvironment,
     "committer-commit": CommitterEnvironment,
     "compaction-creation-handle": CompactionCreationEnvironment,
     "dead-letters-give-up": DeadLettersEnvironment,
@@ -58,6 +67,7 @@ HANDLERS = [
     f"lambdas.{room}.{verb}.handler"
     for room, verb in (
         ("batching", "handle"),
+        ("batching", "submit"),
         ("batching", "trigger"),
         ("bulk_import", "follow"),
         ("bulk_import", "start"),
@@ -77,6 +87,7 @@ HANDLERS = [
 
 FUNCTIONS_OF_QUEUES = {
     BATCHING.kind: "batching-handle",
+    SUBMISSIONS.kind: "batching-submit",
     COMMITS.kind: "committer-commit",
     QUERIES.kind: "query-handle",
     BULK_IMPORT_JOBS.kind: "bulk-import-start",

@@ -20,6 +20,7 @@ from lakebed.model.jobs import (
     COMPACTION_QUEUE,
     INGEST_QUEUE,
     QUERY_QUEUE,
+    SUBMISSIONS_QUEUE,
     TICK_KINDS,
 )
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
@@ -203,6 +204,7 @@ def test_queues_are_called_as_those_who_open_them_call_them() -> None:
         INGEST_QUEUE,
         QUERY_QUEUE,
         BULK_IMPORT_QUEUE,
+        SUBMISSIONS_QUEUE,
     }
     assert {shape.kind for shape in TICK_QUEUES} == set(TICK_KINDS)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SCHEME = "s3://"
 GET_SECONDS = 3_600
 """For one file, with all its bytes."""
+READ_HINT = "let these credentials read it, an instance's role; then send it again"
 FILES_MAX = 1_000_000
 """Below one folder: more are a bulk import's, or a mistake."""
 
@@ -77,9 +78,13 @@ class S3SourceFiles:
     def find(self, name: str) -> list[SourceFile]:
         """Return the file of a URL, or those below it."""
         bucket, _, key = name.removeprefix(SCHEME).partition("/")
-        found = self._one(bucket, key) if key and not key.endswith("/") else []
+        found, denied = self._one(bucket, key) if key and not key.endswith("/") else ([], None)
         if not found:
             found = self._below(bucket, key.rstrip("/"))
+        if not found and denied is not None:
+            raise InvalidError(
+                "a file may not be read", file=name, hint=READ_HINT, **_denied(denied)
+            )
         if not found:
             hint = (
                 "check the name, and that it may be read; names in folders that begin with '_' or "
@@ -109,9 +114,8 @@ class S3SourceFiles:
                     "a file was changed meanwhile, or is gone", file=file.name, hint=hint
                 ) from None
             except DeniedError as error:
-                hint = "let these credentials read it, an instance's role; then send it again"
                 raise UnreadableInputError(
-                    "a file may not be read", file=file.name, hint=hint, **_denied(error)
+                    "a file may not be read", file=file.name, hint=READ_HINT, **_denied(error)
                 ) from None
             yield path
 
@@ -137,9 +141,10 @@ class S3SourceFiles:
                         "no room for a file", file=file.name, bytes=file.size, hint=hint
                     ) from error
 
-    def _one(self, bucket: str, key: str) -> list[SourceFile]:
-        """Return the file, or none: it is missing, or may not be read. S3 tells these not apart to
-        those who may list a folder only. Listing shows what else could be wrong."""
+    def _one(self, bucket: str, key: str) -> tuple[list[SourceFile], DeniedError | None]:
+        """Return the file, or none: it is missing, or may not be read, as the error says. S3 tells
+        these not apart to those who may not list the folder. Listing shows what else could be
+        wrong."""
         request = Request(
             what="looking at a file", needs="s3:GetObject", path=key, counter="s3_get"
         )
@@ -147,9 +152,11 @@ class S3SourceFiles:
             meta = self._requests(bucket).run(
                 request, lambda: obstore.head(self._store(bucket), key)
             )
-        except (ObjectMissingError, InvalidError, DeniedError):
-            return []
-        return [_seen(bucket, meta)]
+        except (ObjectMissingError, InvalidError):
+            return [], None
+        except DeniedError as error:
+            return [], error
+        return [_seen(bucket, meta)], None
 
     def _below(self, bucket: str, folder: str) -> list[SourceFile]:
         found: list[SourceFile] = []

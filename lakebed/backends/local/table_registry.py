@@ -58,6 +58,14 @@ CREATE TABLE IF NOT EXISTS watched (
 ) STRICT, WITHOUT ROWID"""
 """Folders by the ids of the tables whose files lie there; made and passed over in the same way."""
 _WATCH = "INSERT OR REPLACE INTO watched VALUES (?1, ?2, row_checksum(?1, ?2))"
+_READ_MARKS = {
+    "declared": "SELECT checksum IS row_checksum(table_id), table_id FROM declared",
+    "watched": "SELECT checksum IS row_checksum(table_id, folder), table_id, folder FROM watched",
+}
+_UNMARK = {
+    "declared": "DELETE FROM declared WHERE table_id = ?",
+    "watched": "DELETE FROM watched WHERE table_id = ?",
+}
 _RAISE = """
 INSERT INTO format VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"""
@@ -164,9 +172,9 @@ class SqliteTableRegistry:
         with self._database.writing() as connection:
             statement = "DELETE FROM name WHERE name = ? AND table_id = ?"
             freed = connection.execute(statement, (name, table)).rowcount
-            for marks in ("declared", "watched"):
+            for marks, statement in _UNMARK.items():
                 if freed and _has(connection, marks):
-                    connection.execute(f"DELETE FROM {marks} WHERE table_id = ?", (table,))
+                    connection.execute(statement, (table,))
 
     def formats(self) -> Formats | None:
         """Return the newest forms that may be written."""
@@ -197,16 +205,15 @@ class SqliteTableRegistry:
 
     def _marks(self, connection: sqlite3.Connection) -> _Marks:
         """Return what stands beside the names: which tables are declared, and what they watch."""
-        declared = self._rows_of(connection, "declared", "table_id")
-        watched = self._rows_of(connection, "watched", "table_id, folder")
+        declared = self._rows_of(connection, "declared")
+        watched = self._rows_of(connection, "watched")
         return _Marks({id_ for (id_,) in declared}, dict(watched))
 
-    def _rows_of(self, connection: sqlite3.Connection, marks: str, columns: str) -> list[Any]:
+    def _rows_of(self, connection: sqlite3.Connection, marks: str) -> list[Any]:
         """Return the rows of a table that may not be there, each proven by its checksum."""
         if not _has(connection, marks):
             return []
-        query = f"SELECT checksum IS row_checksum({columns}), {columns} FROM {marks}"
-        rows = connection.execute(query).fetchall()
+        rows = connection.execute(_READ_MARKS[marks]).fetchall()
         if not all(row[0] for row in rows):
             raise damaged(self._database.path, f"a {marks} table contradicts its checksum")
         return [row[1:] for row in rows]

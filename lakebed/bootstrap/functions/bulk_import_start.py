@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lakebed.bootstrap.functions.sent_messages import Record, SentMessages
-from lakebed.config.environments import BulkImportStartEnvironment, environment_of
+from lakebed.config.environments import BulkImportStartEnvironment, environment_of, sources_in
 from lakebed.model.names import Micros
 from lakebed.ports.job_queue import JobQueue, Received
 
@@ -60,8 +60,3 @@ def app() -> App:
     )
     queue = SqsJobQueue(clients, environment.queue_url, rng=stores.rng)
     return App(service, queue, received=received_record)
-
-
-def sources_in(sources: str) -> list[str]:
-    """Return the sources that a setting names, with commas between."""
-    return [source for source in sources.split(",") if source]

@@ -6,15 +6,18 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lakebed.backends.system.installed_steps import StepsBesideUs
 from lakebed.bootstrap.aws_stores import source_files_of
 from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.bootstrap.functions.table_names import catalog_over
 from lakebed.bootstrap.functions.table_stores import amazon_table_stores
-from lakebed.config.environments import DeclaredTablesEnvironment, environment_of
+from lakebed.config.environments import DeclaredTablesEnvironment, environment_of, sources_in
 from lakebed.tables.apply_tables import ApplyTables
 from lakebed.tables.deploy_tables import DeployTables
 from lakebed.tables.table_files import packed_table_texts
+from lakebed.tables.watched_folders import told_folders
 
 if TYPE_CHECKING:
     from lakebed.ports.source_files import SourceFiles
@@ -30,8 +33,14 @@ def app() -> App:
     clients = amazon_clients()
     stores = amazon_table_stores(clients, environment)
     files = source_files_of(clients, stores.rng, stores.scratch)
+    is_told: bool = msgspec.json.decode(environment.is_told)
+    catalog = catalog_over(
+        stores,
+        buries=False,
+        watchable=told_folders(sources_in(environment.sources) if is_told else None),
+    )
     return DeployTables(
-        ApplyTables(catalog=catalog_over(stores, buries=False), steps=StepsBesideUs()),
+        ApplyTables(catalog=catalog, steps=StepsBesideUs()),
         read_texts=partial(_texts, files, environment.files),
         is_taken_back=partial(is_taken_back, clients, environment.stack),
     )

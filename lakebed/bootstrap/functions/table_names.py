@@ -10,6 +10,7 @@ from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_s
 from lakebed.config.environments import TableFunctionEnvironment, environment_of
 from lakebed.garbage.sweep import DeleteTableObjects
 from lakebed.tables.catalog import TableCatalog
+from lakebed.tables.watched_folders import NOT_BATCHED, WatchableFolders
 
 App = TableCatalog
 
@@ -20,8 +21,10 @@ def app() -> App:
     return catalog_over(amazon_table_stores(amazon_clients(), environment))
 
 
-def catalog_over(stores: TableStores, *, buries: bool = True) -> TableCatalog:
-    """Return the tables that are kept in stores. buries: as the catalog takes it."""
+def catalog_over(
+    stores: TableStores, *, buries: bool = True, watchable: WatchableFolders = NOT_BATCHED
+) -> TableCatalog:
+    """Return the tables that are kept in stores. buries, watchable: as the catalog takes them."""
     return TableCatalog(
         registry=stores.registry,
         logs=stores.logs,
@@ -29,4 +32,5 @@ def catalog_over(stores: TableStores, *, buries: bool = True) -> TableCatalog:
         delete_objects=DeleteTableObjects(objects=stores.objects),
         rng=stores.rng,
         buries=buries,
+        watchable=watchable,
     )

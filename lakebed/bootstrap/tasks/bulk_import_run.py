@@ -11,10 +11,9 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.aws import open_instance
 from lakebed.bootstrap.aws_stores import import_requests_of
 from lakebed.bootstrap.bulk_import import BulkImportApp, ClusterFor
-from lakebed.bootstrap.functions.bulk_import_start import sources_in
 from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.config.deployments.instance_resources import InstanceResources
-from lakebed.config.environments import BulkImportEnvironment, environment_of
+from lakebed.config.environments import BulkImportEnvironment, environment_of, sources_in
 from lakebed.config.instance import instance_id
 from lakebed.observe.json_lines import write_json_lines
 from lakebed.tasks.user_jobs import Ingested

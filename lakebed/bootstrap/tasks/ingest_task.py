@@ -6,7 +6,7 @@ from lakebed.backends.local.source_files import LocalSourceFiles
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.batching import run_batches
 from lakebed.bootstrap.tasks.task_process import run_task, task_loop
-from lakebed.config.environments import IngestTaskEnvironment
+from lakebed.config.environments import IngestTaskEnvironment, sources_in
 from lakebed.errors import InvalidError
 from lakebed.ingest.allowed_files import AllowedFiles
 from lakebed.ingest.ingest_message import IngestFromMessages
@@ -33,9 +33,8 @@ def ingest_from(app: App, files: SourceFiles) -> IngestFromMessages:
 
 
 def _loop(app: App, environment: IngestTaskEnvironment, stop: StopRequest) -> TaskLoop:
-    sources = [source for source in environment.sources.split(",") if source]
     objects = app.source_files()
-    files = AllowedFiles(sources, objects=objects, local=LocalSourceFiles())
+    files = AllowedFiles(sources_in(environment.sources), objects=objects, local=LocalSourceFiles())
     return task_loop(
         app,
         "ingest",

@@ -17,6 +17,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     """What the deployment of an instance made, by physical name.
 
     batches_table: UNSET: it was deployed without batching.
+    sources: where files that arrive are told; UNSET: they are told nowhere.
     queues: the URL of each kind of job's queue; its dead letters are where its redrive policy says.
     quotas: what the instance may use at one time of each quota, by code; empty: it does not say.
     packages: of users, that are in its bundles and images, if there are any.
@@ -36,6 +37,7 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     registry_table: str
     tracker_table: str
     batches_table: str | UnsetType = UNSET
+    sources: tuple[str, ...] | UnsetType = UNSET
     queues: dict[str, str] = {}
     quotas: dict[str, int] = {}
     packages: tuple[DeployedPackage, ...] | UnsetType = UNSET

@@ -12,7 +12,13 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from lakebed.config.instance import InstanceSettings
-from lakebed.config.job_queues import BATCHING, BULK_IMPORT_JOBS, INGEST_JOBS, QUERIES
+from lakebed.config.job_queues import (
+    BATCHING,
+    BULK_IMPORT_JOBS,
+    INGEST_JOBS,
+    QUERIES,
+    SUBMISSIONS,
+)
 from lakebed.errors import InvalidError, did_you_mean
 
 ALWAYS = (
@@ -86,7 +92,7 @@ OPTIONAL_STACKS = (
     ),
     OptionalStack(
         name="batching",
-        queues=(BATCHING.kind,),
+        queues=(BATCHING.kind, SUBMISSIONS.kind),
         instead="send each file as a message to `ingest`, or `lakebed ingest`",
     ),
     OptionalStack(

@@ -25,6 +25,7 @@ from tests.dsl.memory_tables import Interrupted, MemoryTables, Process
 BEFORE = {
     "rides.toml": """
 name = "rides"
+watch = "s3://landing/rides"
 [row_keys]
 id = "int64"
 [values]
@@ -37,6 +38,7 @@ FILES = {
     "trips.toml": """
 name = "trips"
 was = "rides"
+watch = "s3://landing/old"
 [row_keys]
 key = { type = "int64", was = "id" }
 [values]
@@ -48,12 +50,27 @@ job_files_max = 20
 field = "day"
 seconds = 60
 """,
-    "new.toml": 'name = "new"\nonline = false\nsplit_points = ["g"]\n[row_keys]\nid = "string"\n',
-    "own.toml": 'name = "own"\nadopt = true\n[row_keys]\nid = "int64"\n[values]\nn = "int64?"\n',
+    "new.toml": """
+name = "new"
+online = false
+watch = "s3://landing/new"
+split_points = ["g"]
+[row_keys]
+id = "string"
+""",
+    "own.toml": """
+name = "own"
+adopt = true
+watch = "s3://landing/rides"
+[row_keys]
+id = "int64"
+[values]
+n = "int64?"
+""",
 }
 EFFECTS = [
-    *("rename", "log append", "name claim", "online change"),  # trips; new
-    *("declaration", "log append", "log append"),  # own; trips
+    *("rename", "log append", "name claim", "watch change", "online change"),  # trips; new
+    *("declaration", "log append", "watch change", "log append", "watch change"),  # own; trips
     *("log append", "log truncate", "name release"),  # gone
 ]
 """What the files take."""

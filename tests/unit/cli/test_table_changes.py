@@ -197,3 +197,15 @@ def test_processing_is_changed_from_a_file_and_told_in_the_history(trips: Shell)
     code, error = trips.refused(*alter[:-1], str(trips.folder / "none.json"))
     assert code == 2
     assert count(trips) == 1
+
+
+def test_a_directory_is_told_of_no_files_and_says_what_reads_them(trips: Shell) -> None:
+    assert trips.ok("table", "watch", "trips") == "table trips watches no folder\n"
+    code, error = trips.refused("table", "watch", "trips", "s3://landing/trips/")
+    assert (code, error["message"]) == (2, "a lake in a directory is not told of files")
+    assert "`lakebed explain feed-settings`" in error["hint"]
+    assert trips.json("table", "watch", "trips", "--none") == {"table": "trips", "watch": None}
+    _, error = trips.refused("table", "watch", "trips", "s3://landing/", "--none")
+    assert error["hint"] == "give one of them"
+    _, error = trips.refused("table", "watch", "tripz")
+    assert "trips" in error["hint"]

@@ -22,6 +22,7 @@ from lakebed.config.messages import (
     named_in,
     predicate_in,
     query_message,
+    submission_message,
 )
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import decode_message, decode_table_message
@@ -30,6 +31,7 @@ from lakebed.model.predicates.language import Compare
 Decode = Callable[[bytes], UserMessage]
 DECODERS: dict[str, Decode] = {
     "ingest": ingest_message,
+    "submission": submission_message,
     "bulk import": bulk_import_message,
     "query": query_message,
 }

@@ -21,7 +21,7 @@ class DeadLettersStory(CommitQueueStory):
 
     def __init__(self) -> None:
         super().__init__()
-        registry = MemoryTableRegistry()
+        self.registry = registry = MemoryTableRegistry()
         registry.claim(TableName(NAME), TABLE)
         self.letters = DeadLetters(
             queues=self.queues, registry=registry, tracker=self.tracker, clock=self.clock

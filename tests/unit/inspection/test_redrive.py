@@ -15,10 +15,11 @@ from lakebed.model.jobs import (
     INGEST_QUEUE,
     QUERY_QUEUE,
     SPLITTING,
+    SUBMISSIONS_QUEUE,
     TableMessage,
 )
 from lakebed.model.jobs import encode_table_message as tick
-from lakebed.model.names import JobId, Micros, TableId
+from lakebed.model.names import JobId, Micros, TableId, TableName
 from lakebed.ports.job_queue import (
     LETTER_HIDDEN_SECONDS,
     MESSAGES_AT_ONCE_MAX,
@@ -163,6 +164,34 @@ def test_messages_of_users_are_sent_again_as_old_as_they_are() -> None:
     assert done.refused == ("ingest: there is no such table (table tripz, monday)",)
     (again,) = story.queues.open(INGEST_QUEUE).receive(messages_max=10, hidden_seconds=1)
     assert again.sent_at == sent_at
+
+
+def arrived(key: str) -> bytes:
+    detail = {"bucket": {"name": "landing"}, "object": {"key": key}}
+    return asked(source="aws.s3", detail=detail, **{"detail-type": "Object Created"})
+
+
+def test_submissions_are_sent_again_while_their_files_are_remembered() -> None:
+    story = DeadLettersStory()
+    story.table.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
+    story.registry.watch(TableName(NAME), TABLE, "s3://landing/trips/")
+    story.given_up(SUBMISSIONS_QUEUE, arrived("trips/old.csv"))
+    story.clock.advance(2 * DAY)
+    for body in (
+        arrived("trips/new.csv"),
+        arrived("nobodys.csv"),
+        asked(table=NAME, files=["s3://landing/a.csv"]),
+        asked(table=NAME, files=[]),
+    ):
+        story.given_up(SUBMISSIONS_QUEUE, body)
+    told = story.letters.show([SUBMISSIONS_QUEUE], None, letters_max=9)
+    assert [letter.table for letter in told] == [NAME, NAME, "", NAME, NAME]
+    done = story.redrive(SUBMISSIONS_QUEUE)
+    assert done.sent == 2
+    old, nobodys, wrong = done.refused
+    assert old.startswith("submissions: too old")
+    assert nobodys.startswith("submissions: there is no such table")
+    assert wrong.startswith("submissions: it can never work: not a submission message")
 
 
 def test_one_table_of_one_queue_is_sent_again() -> None:

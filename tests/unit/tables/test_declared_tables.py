@@ -8,6 +8,7 @@ import pytest
 import lakebed
 from lakebed.errors import InvalidError, TableQuarantinedError
 from lakebed.tables.plan_steps import TablesPlan
+from tests.dsl.memory_tables import MemoryTables
 
 TRIPS = """
 name = "trips"
@@ -309,3 +310,52 @@ def test_a_backup_knows_what_is_declared(lake: lakebed.Lake, tmp_path: Path) -> 
     with lakebed.connect(tmp_path / "copy") as copy:
         assert copy.apply_tables({"trips.toml": TRIPS}, remove="offline").steps[0].table == "rides"
         assert copy.table_condition("own") == "online"
+
+
+def watched(folder: str, name: str = "rides") -> dict[str, str]:
+    said = f'watch = "{folder}"' if folder else ""
+    return {f"{name}.toml": f'name = "{name}"\n{said}\n[row_keys]\nid = "int64"\n'}
+
+
+def test_a_declared_folder_is_watched_until_no_file_says_so() -> None:
+    process = MemoryTables().process()
+
+    def folders() -> list[str]:
+        return [entry.watched for entry in process.catalog.list()]
+
+    assert said(process.apply(watched("s3://landing/a"))) == ["create rides", "watch rides"]
+    assert folders() == ["s3://landing/a/"]
+    assert process.apply(watched("s3://landing/a/")).steps == ()
+    plan = process.apply(watched("s3://landing"))
+    assert said(plan) == ["watch rides"]
+    assert plan.steps[0].details == ("watch: s3://landing/a/ -> s3://landing/",)
+    assert said(process.apply(watched(""))) == ["watch rides"]
+    assert folders() == [""]
+
+
+def test_tables_may_exchange_the_folders_that_they_watch() -> None:
+    process = MemoryTables().process()
+    a, b = "s3://landing/a/", "s3://landing/b/"
+    process.apply(watched(a, "one") | watched(b, "other"))
+    process.apply(watched(b, "one") | watched(a, "other"))
+    assert [entry.watched for entry in process.catalog.list()] == [b, a]
+
+
+def test_a_folder_that_cannot_be_watched_is_refused_and_nothing_is_changed() -> None:
+    process = MemoryTables().process()
+    process.catalog.create("own", lakebed.schema_of(row_keys={"id": "int64"}))
+    process.catalog.watch("own", "s3://landing/own")
+    for files, problem in (
+        (watched("landing"), "not a folder of S3.*file=rides.toml at=watch"),
+        (watched("s3://a/", "one") | watched("s3://a", "two"), "two tables watch one folder"),
+        (watched("s3://elsewhere/"), "outside the allowed sources.*s3://landing/"),
+        (watched("s3://landing/own/"), "another table watches this folder.*table=own"),
+    ):
+        with pytest.raises(InvalidError, match=problem):
+            process.apply(files)
+        assert [entry.name for entry in process.catalog.list()] == ["own"]
+
+
+def test_a_lake_in_a_directory_is_told_of_no_files(lake: lakebed.Lake) -> None:
+    assert "a lake in a directory is not told of files" in refused(lake, watched("s3://landing/"))
+    assert said(lake.apply_tables(watched(""))) == ["create rides"]
