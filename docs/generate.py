@@ -23,9 +23,9 @@ from docs.whole_drawing import whole
 from lakebed.cli.error_explanations import explanations
 from lakebed.cli.main import program
 from lakebed.config.instance import InstanceSettings
-from lakebed.config.message_fields import fields_of_message
 from lakebed.config.messages import KINDS as MESSAGES
 from lakebed.config.messages import MESSAGE_BYTES_MAX, MessageKind, RangeOfMessage
+from lakebed.config.sent.message_fields import fields_of_message
 from lakebed.config.settings import TableSettings, describe
 from lakebed.inspection.findings import KINDS
 from lakebed.inspection.log_repair import LOG_DOES

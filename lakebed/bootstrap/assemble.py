@@ -61,9 +61,9 @@ from lakebed.statestore.queued_commits import COMMIT_QUEUE, SendCommits
 from lakebed.statestore.table_state.closable_state import StateLimits
 from lakebed.statestore.warm_heads import WarmHeads
 from lakebed.tables.catalog import TableCatalog
-from lakebed.tables.watched_folders import IN_A_DIRECTORY, WatchableFolders
 from lakebed.tasks.failed_work import FailedTables
 from lakebed.tasks.usage_keeper import UsageKeeper
+from lakebed.tasks.watched_folders import IN_A_DIRECTORY, WatchableFolders
 
 FIRST_REPORT_SECONDS = 60.0
 """A program that ends before is not worth a report: most commands are."""

@@ -32,7 +32,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.warm_heads import remove_unused_states
-from lakebed.tables.watched_folders import told_folders
+from lakebed.tasks.watched_folders import told_folders
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients

@@ -7,12 +7,10 @@ who takes messages from outside loads it (docs/decisions/0001).
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -23,6 +21,13 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from lakebed.config.sent.message_parts import (
+    LENGTH_TOLD,
+    Files,
+    JobMessage,
+    UserMessage,
+    validated_by,
+)
 from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.json_fields import check_fields_once
 from lakebed.model.names import JobId, job_id, table_name
@@ -32,16 +37,12 @@ from lakebed.model.versions import version_of
 
 MESSAGE_BYTES_MAX = 256 * 1024
 """What SQS takes; for a lambda that is invoked, the same."""
-FILES_MAX = 10_000
-FILE_LENGTH_MAX = 2_048
 KEYS_MAX = 10_000
 COLUMNS_MAX = 2_000
 INSTANCE_TYPES_MAX = 5
 CONF_MAX = 50
 PROBLEMS_LISTED = 5
 """Problems of one message that its error names. A message that is mended is checked again."""
-LENGTH_TOLD = 80
-"""Of a value that is not allowed."""
 
 SPARK_CONF = (
     r"spark\.((driver|executor)\.(cores|memory|memoryOverhead)"
@@ -53,28 +54,7 @@ SPARK_CONF = (
 )
 """What moves resources and patience. Classes, files, addresses and options of Java stay ours."""
 
-_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+")
-
 MessageT = TypeVar("MessageT", bound="UserMessage")
-
-
-def _validated_by(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument
-    """Return a check that says what one of ours says."""
-
-    def checked(value: Any) -> Any:  # noqa: ANN401 - as it came
-        try:
-            check(value)
-        except InvalidError as error:
-            raise ValueError(str(error)) from None
-        return value
-
-    return AfterValidator(checked)
-
-
-def _check_file(name: str) -> None:
-    if not name.isprintable() or ("://" in name and not _URL.fullmatch(name)):
-        hint = "write s3://BUCKET/KEY, or s3://BUCKET/FOLDER/ for all files below"
-        raise InvalidError("not the name of a file", file=ascii(name)[:LENGTH_TOLD], hint=hint)
 
 
 def _check_key_value(value: object) -> None:
@@ -95,51 +75,9 @@ def predicate_in(where: object) -> Predicate:
     return predicate_from_text(where) if isinstance(where, str) else predicate_from_json(where)
 
 
-Id = Annotated[
-    str,
-    _validated_by(job_id),
-    Field(
-        description="Your name for this request. The same request sent again under it is done"
-        " once, and `lakebed jobs TABLE --job ID` shows its outcome. Left out: made from the"
-        " message."
-    ),
-]
-Table = Annotated[
-    str,
-    _validated_by(table_name),
-    Field(description="The table: 1 to 63 of a-z, 0-9, `_` and `-`, a letter first."),
-]
-File = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=FILE_LENGTH_MAX),
-    _validated_by(_check_file),
-]
-Files = Annotated[
-    list[File],
-    Field(
-        min_length=1,
-        max_length=FILES_MAX,
-        description="Files of Parquet, CSV or JSON lines, as `s3://BUCKET/KEY`. A name that ends"
-        " with `/` means all files below it, but for names that begin with `_` or `.`.",
-    ),
-]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=255)]
-KeyValue = Annotated[JsonValue, _validated_by(_check_key_value)]
-Key = Annotated[JsonValue, _validated_by(_check_key)]
-
-
-class UserMessage(BaseModel):
-    """What all messages are: closed, checked as a whole, never changed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
-
-    table: Table
-
-
-class JobMessage(UserMessage):
-    """What is one request, with an outcome."""
-
-    id: Id | None = None
+KeyValue = Annotated[JsonValue, validated_by(_check_key_value)]
+Key = Annotated[JsonValue, validated_by(_check_key)]
 
 
 class SubmissionMessage(UserMessage):
@@ -168,7 +106,7 @@ class BulkImportMessage(JobMessage):
             description="Settings of Spark for this job, as texts: cores, memory, disks, numbers"
             " of executors, patience. Settings that name code, files or addresses are refused.",
         ),
-    ] = {}
+    ] = {}  # noqa: RUF012 - pydantic copies it
     platform: Annotated[
         Literal["serverless", "cluster", "shared"],
         Field(
@@ -184,7 +122,7 @@ class BulkImportMessage(JobMessage):
             description="Of `cluster`: kinds of machines, tried in this order until there is"
             " capacity, such as `m7g.2xlarge`. Left out: the instance's.",
         ),
-    ] = []
+    ] = []  # noqa: RUF012 - pydantic copies it
     units_max: Annotated[
         int | None,
         Field(

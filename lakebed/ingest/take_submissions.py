@@ -3,26 +3,33 @@ files that arrived in folders which tables watch."""
 
 from __future__ import annotations
 
-from lakebed.config.arrived_files import arrived_file
+from collections.abc import Callable
+
 from lakebed.config.messages import submission_message
+from lakebed.config.sent.arrived_files import arrived_file
 from lakebed.ingest.submit_files import SubmitFiles
 from lakebed.observe import events
-from lakebed.ports.table_registry import TableRegistry
-from lakebed.tables.catalog import entry_named
-from lakebed.tables.watched_folders import watching_table
+from lakebed.ports.table_registry import TableEntry, TableRegistry
+from lakebed.tasks.watched_folders import watching_table
 
 
 class TakeSubmissions:
-    """Submits the files of messages. Safe to repeat, in any order."""
+    """Submits the files of messages. Safe to repeat, in any order.
 
-    def __init__(self, *, submit: SubmitFiles, registry: TableRegistry) -> None:
+    find: returns the table of a name, or raises TableMissingError.
+    """
+
+    def __init__(
+        self, *, submit: SubmitFiles, registry: TableRegistry, find: Callable[[str], TableEntry]
+    ) -> None:
         self._submit = submit
         self._registry = registry
+        self._find = find
 
     def run(self, body: bytes) -> None:
         """Let the files of a message wait for their tables' next batches, or an arrived file.
 
-        Of an event nobody waits for an answer: a file that no table watches, that is gone again or
+        Who sends an event waits for no answer: a file that no table watches, that is gone again or
         cannot be taken in is passed over, and all but the first is logged.
 
         Raises:
@@ -33,7 +40,7 @@ class TakeSubmissions:
         file = arrived_file(body)
         if file is None:
             message = submission_message(body)
-            entry = entry_named(self._registry, message.table)
+            entry = self._find(message.table)
             self._submit.run(entry.id, entry.name, message.files)
             return
         watching = watching_table(file, self._registry.list())

@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from lakebed.config.arrived_files import arrived_file
+from lakebed.config.sent.arrived_files import arrived_file
 from lakebed.errors import (
     CorruptError,
     InvalidError,
@@ -34,7 +34,7 @@ from lakebed.ports.job_queue import JobQueues, Received, message_job
 from lakebed.ports.job_tracker import NO_TABLE, JobTracker
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.statestore.queued_commits import COMMIT_QUEUE, decode_commits
-from lakebed.tables.watched_folders import watching_table
+from lakebed.tasks.watched_folders import watching_table
 
 OPTIONAL_QUEUES = (INGEST_QUEUE, SUBMISSIONS_QUEUE, QUERY_QUEUE, BULK_IMPORT_QUEUE, BATCHING)
 Tables = Mapping[TableId, TableEntry]
@@ -177,11 +177,11 @@ class DeadLetters:
             except LakebedError:
                 called = ""
             ages.setdefault(called, []).append(self._age(letter))
-        tables = tuple(
+        by_table = tuple(
             TableLetters(table=called, letters=len(found), oldest_seconds=max(found))
             for called, found in sorted(ages.items())
         )
-        return QueueLetters(queue=kind, waiting=waiting, dead=dead, tables=tables)
+        return QueueLetters(queue=kind, waiting=waiting, dead=dead, tables=by_table)
 
     def _letter(self, kind: str, letter: Received, tables: Tables) -> Letter:
         said, reason = Said(), ""

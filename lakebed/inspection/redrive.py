@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from lakebed.config.arrived_files import arrived_file
 from lakebed.config.job_queues import KEPT_DAYS
 from lakebed.config.messages import (
     bulk_import_message,
@@ -18,6 +17,7 @@ from lakebed.config.messages import (
     query_message,
     submission_message,
 )
+from lakebed.config.sent.arrived_files import arrived_file
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.inspection.dead_letters import DeadLetters, Said, Tables, said_by
 from lakebed.inspection.leased_dead_letters import leased_dead_letters

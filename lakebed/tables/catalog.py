@@ -46,7 +46,7 @@ from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, Raise
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_state.no_table import LOG_MISSING_HINT
 from lakebed.statestore.table_state.time_records import created_at
-from lakebed.tables.watched_folders import (
+from lakebed.tasks.watched_folders import (
     IN_A_DIRECTORY,
     WatchableFolders,
     check_alone,

@@ -17,7 +17,7 @@ from lakebed.model.names import TableName, table_name
 from lakebed.model.processing import Processing, checked_processing, processing_from_json
 from lakebed.model.schema import Schema, nullable_by_mark, schema_from_json
 from lakebed.tables.definition import point_from_json
-from lakebed.tables.watched_folders import watched_folder
+from lakebed.tasks.watched_folders import watched_folder
 
 SUFFIX, POINTS_SUFFIX = ".toml", ".jsonl"
 PROBLEMS_SHOWN_MAX = 10

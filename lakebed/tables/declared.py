@@ -29,7 +29,7 @@ from lakebed.tables.plan_steps import (
     TablesPlan,
     TableStep,
 )
-from lakebed.tables.watched_folders import check_alone
+from lakebed.tasks.watched_folders import check_alone
 
 
 def plan_tables(

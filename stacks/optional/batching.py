@@ -13,7 +13,6 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
-from lakebed.config.arrived_files import ARRIVED, SOURCE
 from lakebed.config.environments import (
     BatchingEnvironment,
     BatchingTriggerEnvironment,
@@ -21,6 +20,7 @@ from lakebed.config.environments import (
 )
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import BATCHING, SUBMISSIONS
+from lakebed.config.sent.arrived_files import ARRIVED, SOURCE
 from stacks import partition_permissions, permissions
 from stacks.constructs.job_queue import FifoJobQueue
 from stacks.constructs.lake_stores import LakeStores

@@ -21,7 +21,7 @@ from lakebed.tables.catalog import TableCatalog
 from lakebed.tables.declarations import declarations_of
 from lakebed.tables.download_tables import download_tables
 from lakebed.tables.plan_steps import Removal, TablesPlan
-from lakebed.tables.watched_folders import WatchableFolders
+from lakebed.tasks.watched_folders import WatchableFolders
 from tests.simulation.new_state import new_state
 from tests.simulation.registry import KillableRegistry
 

@@ -367,9 +367,12 @@ def pages_of(
     store: S3Store,
     folder: str,
     run: Callable[[Callable[[], Sequence[ObjectMeta]]], Sequence[ObjectMeta]],
+    *,
+    after: str | None = None,
 ) -> Iterator[Sequence[ObjectMeta]]:
-    """Yield keys, ascending. Each page is a request of its own, hence repeated on its own."""
-    last: str | None = None
+    """Yield keys, ascending, those behind `after` if it is given. Each page is a request of its
+    own, hence repeated on its own."""
+    last = after
     while True:
         page = run(partial(_page, store, folder, last))
         yield page

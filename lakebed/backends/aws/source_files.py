@@ -81,7 +81,7 @@ class S3SourceFiles:
         found, denied = self._one(bucket, key) if key and not key.endswith("/") else ([], None)
         if not found:
             found = self._below(bucket, key.rstrip("/"))
-        if not found and denied is not None:
+        if not found and denied is not None and self._is_listed(bucket, key):
             raise InvalidError(
                 "a file may not be read", file=name, hint=READ_HINT, **_denied(denied)
             )
@@ -143,8 +143,8 @@ class S3SourceFiles:
 
     def _one(self, bucket: str, key: str) -> tuple[list[SourceFile], DeniedError | None]:
         """Return the file, or none: it is missing, or may not be read, as the error says. S3 tells
-        these not apart to those who may not list the folder. Listing shows what else could be
-        wrong."""
+        these not apart to those who may list a folder only. Listing shows which it is, and what
+        else could be wrong."""
         request = Request(
             what="looking at a file", needs="s3:GetObject", path=key, counter="s3_get"
         )
@@ -157,6 +157,14 @@ class S3SourceFiles:
         except DeniedError as error:
             return [], error
         return [_seen(bucket, meta)], None
+
+    def _is_listed(self, bucket: str, key: str) -> bool:
+        """Return whether a file is in its folder. Its format ends its name, so hardly another lies
+        between the name without its last letter and the whole one."""
+        folder = str(PurePosixPath(key).parent).removeprefix(".")
+        url = f"{SCHEME}{bucket}/{folder}"
+        page = next(self._listed(bucket, folder, url, after=key[:-1]), ())
+        return any(meta["path"] == key for meta in page)
 
     def _below(self, bucket: str, folder: str) -> list[SourceFile]:
         found: list[SourceFile] = []
@@ -173,13 +181,15 @@ class S3SourceFiles:
                 )
         return found
 
-    def _listed(self, bucket: str, folder: str, url: str) -> Iterator[Sequence[ObjectMeta]]:
+    def _listed(
+        self, bucket: str, folder: str, url: str, *, after: str | None = None
+    ) -> Iterator[Sequence[ObjectMeta]]:
         request = Request(
             what="listing files", needs="s3:ListBucket", path=folder, counter="s3_list"
         )
         run = partial(self._requests(bucket).run, request)
         try:
-            yield from pages_of(self._store(bucket), folder, run)
+            yield from pages_of(self._store(bucket), folder, run, after=after)
         except DeniedError as error:
             hint = "let these credentials list it, an instance's role; then send it again"
             raise InvalidError(

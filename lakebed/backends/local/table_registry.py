@@ -82,7 +82,11 @@ _ENTRIES = (
 
 
 class _Marks(NamedTuple):
-    """declared: ids of tables that are. watched: folders by ids of tables."""
+    """What stands beside names.
+
+    declared: ids of tables that are.
+    watched: folders by ids of tables.
+    """
 
     declared: Collection[TableId]
     watched: Mapping[TableId, str]
@@ -209,7 +213,7 @@ class SqliteTableRegistry:
         watched = self._rows_of(connection, "watched")
         return _Marks({id_ for (id_,) in declared}, dict(watched))
 
-    def _rows_of(self, connection: sqlite3.Connection, marks: str) -> list[Any]:
+    def _rows_of(self, connection: sqlite3.Connection, marks: str) -> Sequence[Any]:
         """Return the rows of a table that may not be there, each proven by its checksum."""
         if not _has(connection, marks):
             return []

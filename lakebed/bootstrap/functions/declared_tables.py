@@ -17,7 +17,7 @@ from lakebed.config.environments import DeclaredTablesEnvironment, environment_o
 from lakebed.tables.apply_tables import ApplyTables
 from lakebed.tables.deploy_tables import DeployTables
 from lakebed.tables.table_files import packed_table_texts
-from lakebed.tables.watched_folders import told_folders
+from lakebed.tasks.watched_folders import told_folders
 
 if TYPE_CHECKING:
     from lakebed.ports.source_files import SourceFiles

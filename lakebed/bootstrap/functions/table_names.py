@@ -10,7 +10,7 @@ from lakebed.bootstrap.functions.table_stores import TableStores, amazon_table_s
 from lakebed.config.environments import TableFunctionEnvironment, environment_of
 from lakebed.garbage.sweep import DeleteTableObjects
 from lakebed.tables.catalog import TableCatalog
-from lakebed.tables.watched_folders import NOT_BATCHED, WatchableFolders
+from lakebed.tasks.watched_folders import NOT_BATCHED, WatchableFolders
 
 App = TableCatalog
 

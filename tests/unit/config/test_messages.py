@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakebed.config.messages import (
-    FILES_MAX,
     KINDS,
     MESSAGE_BYTES_MAX,
     MessageKind,
@@ -24,6 +23,7 @@ from lakebed.config.messages import (
     query_message,
     submission_message,
 )
+from lakebed.config.sent.message_parts import FILES_MAX
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import decode_message, decode_table_message
 from lakebed.model.predicates.language import Compare

@@ -1,5 +1,6 @@
 """Users' files by URL: which places are allowed, and what is said of files that are not there."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import obstore
@@ -12,7 +13,7 @@ from lakebed.backends.memory import VirtualClock
 from lakebed.backends.system import system_random
 from lakebed.errors import InvalidError
 from lakebed.ingest.allowed_files import AllowedSources
-from lakebed.ports.source_files import SourceFile
+from lakebed.ports.source_files import SourceFile, is_denied
 
 
 @pytest.mark.parametrize("name", ["s3://b/in", "s3://b/in/", "s3://b/in/a.csv", "s3://c"])
@@ -45,11 +46,30 @@ def test_a_file_that_s3_tells_nothing_of_is_named_as_missing(
     """S3 answers 403, not 404, to who may not list the whole bucket."""
 
     monkeypatch.setattr(obstore, "head", denied)
-    monkeypatch.setattr(source_files, "pages_of", lambda *_: iter([]))
+    monkeypatch.setattr(source_files, "pages_of", lambda *_, **__: iter([]))
     with pytest.raises(InvalidError, match="no such file") as caught:
         files_of(tmp_path).find("s3://b/in/a.csv")
     assert "s3://b/in/a.csv" in str(caught.value)
     assert "that it may be read" in str(caught.value)
+    assert not is_denied(caught.value)
+
+
+@pytest.mark.parametrize(("key", "folder"), [("in/a.csv", "in"), ("a.csv", "")])
+def test_a_file_that_is_there_and_may_not_be_read_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, folder: str
+) -> None:
+    """As one that is encrypted by a key which these credentials may not use."""
+
+    def pages_of(_: object, below: str, *__: object, after: str | None) -> Iterator[list[object]]:
+        if below == folder:
+            assert after == key[:-1], "a folder may have a million files before it"
+            yield [{"path": key}, {"path": f"{key}.gz"}]
+
+    monkeypatch.setattr(obstore, "head", denied)
+    monkeypatch.setattr(source_files, "pages_of", pages_of)
+    with pytest.raises(InvalidError, match="a file may not be read") as caught:
+        files_of(tmp_path).find(f"s3://b/{key}")
+    assert is_denied(caught.value)
 
 
 def test_files_that_may_not_be_read_are_their_senders_to_mend(

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import pytest
 from lakebed.backends.memory import VirtualClock
 from lakebed.backends.memory.file_batches import MemoryFileBatches
 from lakebed.backends.memory.table_registry import MemoryTableRegistry
-from lakebed.config.arrived_files import arrived_file
+from lakebed.config.sent.arrived_files import arrived_file
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.ingest.submit_files import SubmitFiles
 from lakebed.ingest.take_submissions import TakeSubmissions
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.source_files import SourceFile
+from lakebed.tables.catalog import entry_named
 
 FOLDER = "s3://landing/trips/"
 TRIPS, LATE = TableId("1"), TableId("2")
@@ -59,7 +61,9 @@ class Story:
             self.registry.claim(TableName(name), id_)
             self.registry.watch(TableName(name), id_, f"{FOLDER}{folder}")
         submit = SubmitFiles(batches=self.batches, files=self.bucket, clock=VirtualClock())
-        self.service = TakeSubmissions(submit=submit, registry=self.registry)
+        self.service = TakeSubmissions(
+            submit=submit, registry=self.registry, find=partial(entry_named, self.registry)
+        )
 
     def arrives(self, name: str, bucket: str = "landing", **changed: object) -> None:
         self.service.run(event(f"trips/{name}", bucket, **changed))

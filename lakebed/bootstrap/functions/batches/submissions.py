@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,15 +46,18 @@ def app() -> App:
     from lakebed.ingest.allowed_files import AllowedFiles
     from lakebed.ingest.submit_files import SubmitFiles
     from lakebed.ingest.take_submissions import TakeSubmissions
+    from lakebed.tables.catalog import entry_named
 
     environment = environment_of(SubmissionsEnvironment, os.environ)
     clients, rng = amazon_clients(), system_random()
     objects = source_files_of(clients, rng, Path(tempfile.gettempdir()))
     files = AllowedFiles(sources_in(environment.sources), objects=objects, local=LocalSourceFiles())
     batches = DynamoFileBatches(clients, environment.batches_table, rng=rng)
+    registry = DynamoTableRegistry(clients, environment.registry_table)
     service = TakeSubmissions(
         submit=SubmitFiles(batches=batches, files=files, clock=clients.clock),
-        registry=DynamoTableRegistry(clients, environment.registry_table),
+        registry=registry,
+        find=partial(entry_named, registry),
     )
     queue = SqsJobQueue(clients, environment.queue_url, rng=rng)
     return App(service, queue, received=received_record)

@@ -3,7 +3,7 @@ import pytest
 from lakebed.errors import InvalidError
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import TableEntry
-from lakebed.tables.watched_folders import (
+from lakebed.tasks.watched_folders import (
     IN_A_DIRECTORY,
     WatchableFolders,
     check_alone,

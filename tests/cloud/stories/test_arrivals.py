@@ -11,7 +11,7 @@ from tests.cloud.instance import SOURCES, RunningInstance
 from tests.cloud.users import put_bytes, until, waiting
 
 SCHEMA = lakebed.schema_of(row_keys={"key": "string"})
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 FOLDER = f"{SOURCES}/arrivals/"
 FILES = 1_000
 

@@ -98,8 +98,8 @@ def check_alone(folder: str, table: TableId | None, entries: Iterable[TableEntry
 
 
 def watching_table(file: str, entries: Sequence[TableEntry]) -> TableEntry | None:
-    """Return the table whose file it is: the folder nearest to it counts. None: nobody's, as are
-    files that folders pass over, and names that end as a folder's."""
+    """Return the table whose file it is: the folder nearest to it counts. None: no table's, as
+    are files that folders pass over, and names that end as a folder's."""
     watching = [entry for entry in entries if entry.watched and file.startswith(entry.watched)]
     if not watching:
         return None

@@ -1,0 +1,1 @@
+"""What senders write: parts of users' messages, and what S3 says of files."""

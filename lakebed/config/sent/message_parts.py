@@ -1,0 +1,81 @@
+"""Parts that several messages of users have, and what all messages are."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from lakebed.errors import InvalidError
+from lakebed.model.names import job_id, table_name
+
+FILES_MAX = 10_000
+FILE_LENGTH_MAX = 2_048
+LENGTH_TOLD = 80
+"""Of a value that is not allowed."""
+
+_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+")
+
+
+def validated_by(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument
+    """Return a check that says what one of ours says."""
+
+    def checked(value: Any) -> Any:  # noqa: ANN401 - as it came
+        try:
+            check(value)
+        except InvalidError as error:
+            raise ValueError(str(error)) from None
+        return value
+
+    return AfterValidator(checked)
+
+
+def _check_file(name: str) -> None:
+    if not name.isprintable() or ("://" in name and not _URL.fullmatch(name)):
+        hint = "write s3://BUCKET/KEY, or s3://BUCKET/FOLDER/ for all files below"
+        raise InvalidError("not the name of a file", file=ascii(name)[:LENGTH_TOLD], hint=hint)
+
+
+Id = Annotated[
+    str,
+    validated_by(job_id),
+    Field(
+        description="Your name for this request. The same request sent again under it is done"
+        " once, and `lakebed jobs TABLE --job ID` shows its outcome. Left out: made from the"
+        " message."
+    ),
+]
+Table = Annotated[
+    str,
+    validated_by(table_name),
+    Field(description="The table: 1 to 63 of a-z, 0-9, `_` and `-`, a letter first."),
+]
+File = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=FILE_LENGTH_MAX),
+    validated_by(_check_file),
+]
+Files = Annotated[
+    list[File],
+    Field(
+        min_length=1,
+        max_length=FILES_MAX,
+        description="Files of Parquet, CSV or JSON lines, as `s3://BUCKET/KEY`. A name that ends"
+        " with `/` means all files below it, but for names that begin with `_` or `.`.",
+    ),
+]
+
+
+class UserMessage(BaseModel):
+    """What all messages are: closed, checked as a whole, never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    table: Table
+
+
+class JobMessage(UserMessage):
+    """What is one request, with an outcome."""
+
+    id: Id | None = None
