@@ -370,8 +370,7 @@ def pages_of(
     *,
     after: str | None = None,
 ) -> Iterator[Sequence[ObjectMeta]]:
-    """Yield keys, ascending, those behind `after` if it is given. Each page is a request of its
-    own, hence repeated on its own."""
+    """Yield keys behind one, ascending. Each page is a request of its own, repeated on its own."""
     last = after
     while True:
         page = run(partial(_page, store, folder, last))
