@@ -81,6 +81,25 @@ def test_files_of_a_message_become_rows_once(instance: RunningInstance) -> None:
         assert waiting(instance, "bulk-import-dead") == 0
 
 
+def test_a_batch_of_submitted_files_becomes_rows_by_spark(instance: RunningInstance) -> None:
+    with instance.lake() as lake:
+        settings = {"batch_target": "bulk-import", "batch_seconds_max": 0}
+        table = lake.create_table("batched", SCHEMA, settings=settings)
+        given = [rows(300, seed=seed) for seed in range(3)]
+        for number, some in enumerate(given):
+            put(instance, f"batched/{number}.parquet", some)
+        assert table.submit([f"{SOURCES}/batched/"]).added == 3
+        instance.cloud.fire(f"lakebed-{INSTANCE}-batching")
+        instance.cloud.settle()
+        finish(instance)
+        instance.cloud.fire(f"lakebed-{INSTANCE}-batching")
+        assert not instance.cloud.failures
+        assert same_rows(table, *given)
+        (batch,) = table.batches()
+        assert (batch.state, batch.files, batch.target) == ("committed", 3, "bulk-import")
+        assert table.submit([f"{SOURCES}/batched/"]).doubles == 3
+
+
 def test_what_can_never_work_is_refused_where_its_sender_looks(instance: RunningInstance) -> None:
     with instance.lake() as lake:
         table = lake.create_table("refused", SCHEMA)

@@ -63,7 +63,6 @@ UNSEEN = (
     Unseen("feeds-Ta", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
     Unseen("batching-H", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
     Unseen("batching-H", "dynamodb:GetItem", "-tracker$", "a bulk import that was rejected"),
-    Unseen("bulk-import-S", "dynamodb:GetItem", "-batches$", "a batch that is imported"),
     Unseen("events-Pub", "dynamodb:ListStreams", "", "Lambda lists streams to map one"),
     Unseen("events-Pub", "dynamodb:DescribeStream", "", "Lambda looks at a stream to map it"),
     Unseen("query-H", "dynamodb:Query", "-tracker$", "a budget that refuses queries"),

@@ -1,14 +1,16 @@
 """Files that arrive in a watched folder become rows by themselves: S3's events, the queue of
 submissions, batches and tasks."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 import lakebed
 from tests.cloud.deployed_stage import DeployedStage
-from tests.cloud.instance import SOURCES, RunningInstance
-from tests.cloud.users import put_bytes, until, waiting
+from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
+from tests.cloud.permission_notes import without
+from tests.cloud.users import put_bytes, send, until, waiting
 
 SCHEMA = lakebed.schema_of(row_keys={"key": "string"})
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -62,3 +64,43 @@ def test_files_become_rows_once_each_though_every_event_comes_twice(told: Runnin
         take_in(stage, told)
         assert sorted(table.query().read_all()["key"].to_pylist()) == [*expected, "put again"]
         assert not waiting(told, "submissions-dead")
+
+
+def submit(instance: RunningInstance, **message: object) -> None:
+    send(instance, "submissions", json.dumps(message), message_group="one")
+    instance.cloud.settle()
+
+
+def test_files_of_a_users_message_wait_and_one_that_cannot_be_is_a_dead_letter(
+    instance: RunningInstance,
+) -> None:
+    with instance.lake() as lake:
+        table = lake.create_table("submitted", SCHEMA)
+        folder = f"{SOURCES}/submitted/"
+        for name in "ab":
+            put_bytes(instance, f"submitted/{name}.csv", b"key\nk\n")
+        submit(instance, table="submitted", files=[folder])
+        assert sorted(one.file for one in table.pending_files()) == [
+            f"{folder}a.csv",
+            f"{folder}b.csv",
+        ]
+        submit(instance, table="submitted", files=[f"{folder}a.csv", f"{folder}gone.csv"])
+        submit(instance, table="submitted", files=["s3://elsewhere/a.csv"])
+        submit(instance, table="nowhere", files=[folder])
+        assert (waiting(instance, "submissions"), waiting(instance, "submissions-dead")) == (0, 3)
+        assert len(table.pending_files()) == 2
+
+
+def test_a_message_comes_again_while_its_function_lacks_a_permission(
+    instance: RunningInstance,
+) -> None:
+    cloud = instance.cloud
+    with instance.lake() as lake:
+        table = lake.create_table("denied", SCHEMA)
+        put_bytes(instance, "denied/a.csv", b"key\nk\n")
+        with without(cloud, f"lakebed-{INSTANCE}-batching-Submit", "dynamodb:PutItem", "-batches"):
+            submit(instance, table="denied", files=[f"{SOURCES}/denied/a.csv"])
+            assert (table.pending_files(), waiting(instance, "submissions")) == ([], 1)
+        cloud.advance(120, schedules=False)
+        until(instance, "it is done", lambda: not waiting(instance, "submissions"))
+        assert len(table.pending_files()) == 1
