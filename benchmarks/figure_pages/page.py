@@ -33,6 +33,11 @@ GROUPS = {
     "query": ("Query", "Every row of a table of 20,000 leaves of three rows, which share a file."),
     "state": ("State", "The state of a table with a million files."),
     "tables": ("Many tables", "One process ingests into 2,000 tables and queries each."),
+    "batch": (
+        "Batches",
+        "Small files that are submitted, and put into batches, with SQLite and against MiniStack; none"
+        " is read.",
+    ),
     "declared": ("Declared tables", "A process sees that 200 tables are as their files say."),
     "aws": (
         "AWS",
