@@ -35,8 +35,7 @@ GROUPS = {
     "tables": ("Many tables", "One process ingests into 2,000 tables and queries each."),
     "batch": (
         "Batches",
-        "Small files that are submitted, and put into batches, with SQLite and against MiniStack; none"
-        " is read.",
+        "Small files are submitted and put into batches, with SQLite and against MiniStack.",
     ),
     "declared": ("Declared tables", "A process sees that 200 tables are as their files say."),
     "aws": (
