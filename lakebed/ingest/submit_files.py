@@ -45,15 +45,30 @@ class SubmitFiles:
         self._files = files
         self._clock = clock
 
-    def run(self, table: TableId, name: TableName, names: Sequence[str]) -> Submitted:
+    def run(
+        self,
+        table: TableId,
+        name: TableName,
+        names: Sequence[str],
+        *,
+        files_max: int | None = None,
+    ) -> Submitted:
         """Let the files of these names wait for the table's next batches. Folders are expanded.
+
+        files_max: what there is time for; None: any number.
 
         Raises:
             InvalidError: a file is gone, empty, unreadable, of no known format, or outside of where
-                files may lie; none was submitted. It names all such files, or the first ten.
+                files may lie; they are too many; none was submitted. It names all such files, or
+                the first ten.
             UnavailableError, UnknownOutcomeError: some may wait; submit them again.
         """
         found = named_files([absolute(one) for one in names], self._files)
+        if files_max is not None and len(found) > files_max:
+            hint = "name folders below, or submit them by `lakebed submit`, which takes any number"
+            raise InvalidError(
+                "too many files at once", count=len(found), files_max=files_max, hint=hint
+            )
         self._check(found)
         return self._put(table, name, found)
 

@@ -12,6 +12,9 @@ from lakebed.observe import events
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.tasks.watched_folders import watching_table
 
+FILES_MAX = 10_000
+"""Of one message, its folders expanded: a function submits them within its time."""
+
 
 class TakeSubmissions:
     """Submits the files of messages. Safe to repeat, in any order.
@@ -41,7 +44,7 @@ class TakeSubmissions:
         if file is None:
             message = submission_message(body)
             entry = self._find(message.table)
-            self._submit.run(entry.id, entry.name, message.files)
+            self._submit.run(entry.id, entry.name, message.files, files_max=FILES_MAX)
             return
         watching = watching_table(file, self._registry.list())
         if watching is None:

@@ -103,7 +103,7 @@ WORK_ROOMS = (
 )
 """What writes files of rows: tasks and Spark jobs."""
 
-SPARK_ROOMS = (*WORK_ROOMS, "lakebed/schedules", "spark_jobs")
+SPARK_ROOMS = (*WORK_ROOMS, "spark_jobs")
 """What Spark's drivers and executors import."""
 
 TASK_ROOMS = (*WORK_ROOMS, "lakebed/kernels")

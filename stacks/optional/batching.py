@@ -33,6 +33,8 @@ from stacks.constructs.schedule import Schedule
 from stacks.constructs.scheduled_tables import TRIGGER_SECONDS_MAX
 
 EVERY = Duration.minutes(1)
+SUBMIT_MEMORY_MIB = 1_769
+"""With so much a function has a whole processor, which ten thousand files of one message need."""
 LOST_MINUTES = 5
 DIGEST_CHARACTERS = 8
 """Of a bucket's name, which may be longer than the name of a rule."""
@@ -119,6 +121,7 @@ class BatchingStack(Stack):
                 permissions.give_up(self.submissions.dead_letters),
                 permissions.show_again(self.submissions.queue),
             ],
+            memory_mib=SUBMIT_MEMORY_MIB,
         )
 
     def _tell_arrivals(self, deployment: Deployment, bucket: str, folders: Sequence[str]) -> None:

@@ -39,6 +39,7 @@ NEVER = (
 
 OF_FEEDS = ("lambdas.feeds.take",)
 OF_ROWS = (
+    "lambdas.batching.submit",
     "lambdas.bulk_import.start",
     "lambdas.history.handle",
     "lambdas.query.answer",

@@ -30,6 +30,7 @@ ARNS = {
     "AWS::ECS::Cluster": "arn:aws:ecs:r:1:cluster/one",
     "AWS::ECS::TaskDefinition": "arn:aws:ecs:r:1:task-definition/one:1",
     "AWS::EMRServerless::Application": "arn:aws:emr-serverless:r:1:/applications/one",
+    "AWS::Events::Rule": "arn:aws:events:r:1:rule/one",
     "AWS::IAM::Role": "arn:aws:iam::1:role/one",
     "AWS::Lambda::Function": "arn:aws:lambda:r:1:function:one",
     "AWS::Logs::LogGroup": "arn:aws:logs:r:1:log-group:one:*",

@@ -18,7 +18,7 @@ from lakebed.backends.memory.table_registry import MemoryTableRegistry
 from lakebed.config.sent.arrived_files import arrived_file
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.ingest.submit_files import SubmitFiles
-from lakebed.ingest.take_submissions import TakeSubmissions
+from lakebed.ingest.take_submissions import FILES_MAX, TakeSubmissions
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.source_files import SourceFile
 from lakebed.tables.catalog import entry_named
@@ -201,6 +201,17 @@ def test_a_users_message_that_can_never_work_is_refused_whole(
     with pytest.raises(InvalidError, match=problem):
         story.send(**message)
     assert story.waiting() == []
+
+
+def test_a_folder_with_more_files_than_there_is_time_for_is_refused_whole() -> None:
+    story = Story()
+    story.bucket.files = {f"{FOLDER}{n:05}.csv": 5 for n in range(FILES_MAX + 1)}
+    with pytest.raises(InvalidError, match=r"too many files at once.*`lakebed submit`"):
+        story.send(table="trips", files=[FOLDER])
+    assert story.waiting() == []
+    del story.bucket.files[f"{FOLDER}00000.csv"]
+    story.send(table="trips", files=[FOLDER])
+    assert len(story.batches.pending(TRIPS, files_max=FILES_MAX + 1)) == FILES_MAX
 
 
 def test_a_table_that_there_is_not_is_refused_with_the_nearest_name() -> None:
