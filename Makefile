@@ -59,7 +59,7 @@ test-lowest: $(LOWEST)  ## rows and a lake with the oldest packages that are all
 test-cdk: $(DEV)  ## deploy, change and destroy an instance by the real cdk, on the emulator
 	$(PYTEST) tests/stacks $(ON_TWO)
 
-test-cloud: $(DEV)  ## the deployed templates at work on this machine, slow stories too
+test-cloud: $(DEV) $(SPARK4)  ## the deployed templates at work on this machine, slow stories too
 	$(PYTEST) tests/cloud $(ON_TWO)
 
 test-upgrade: $(DEV)  ## this release replaces the one before under load, stack by stack (minutes)
