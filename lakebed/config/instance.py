@@ -68,6 +68,8 @@ _INSTANCE_ID = re.compile(rf"(?=.{{1,{INSTANCE_ID_CHARACTERS_MAX}}}\Z)[a-z][a-z0
 
 OBJECTS_PREFIX = "lake"
 """Of all objects of the lake in the data bucket; what is beside it is not the lake's."""
+ARRIVALS = "arrivals"
+"""Part of the names of rules that tell of files which arrive."""
 IMPORTS_PREFIX = "bulk-import"
 """Of objects that name bulk imports which were sent to a platform: beside the lake."""
 

@@ -33,6 +33,11 @@ def watched_folder(text: object) -> str:
     return f"{SCHEME}{'/'.join((bucket, *folders))}/"
 
 
+def bucket_of(folder: str) -> str:
+    """Return the bucket of a folder of S3."""
+    return folder.removeprefix(SCHEME).partition("/")[0]
+
+
 class WatchableFolders:
     """Where folders may lie that tables watch.
 

@@ -18,7 +18,7 @@ from lakebed.config.environments import (
     BatchingTriggerEnvironment,
     SubmissionsEnvironment,
 )
-from lakebed.config.instance import Deployment
+from lakebed.config.instance import ARRIVALS, Deployment
 from lakebed.config.job_queues import BATCHING, SUBMISSIONS
 from lakebed.config.sent.arrived_files import ARRIVED, SOURCE
 from stacks import partition_permissions, permissions
@@ -128,7 +128,7 @@ class BatchingStack(Stack):
         """Send what S3 says of new files in folders of a bucket to the queue, in order. It goes on
         while the instance is paused: messages wait."""
         digest = hashlib.sha256(bucket.encode()).hexdigest()[:DIGEST_CHARACTERS]
-        name = deployment.name(f"arrivals-{digest}")
+        name = deployment.name(f"{ARRIVALS}-{digest}")
         below = [{"prefix": folder} for folder in folders]
         rule = events.Rule(
             self,

@@ -9,7 +9,7 @@ import msgspec
 
 from lakebed.config.deployments.instance_resources import InstanceResources
 from lakebed.config.dynamo_tables import DYNAMO_TABLES
-from lakebed.config.instance import physical_name
+from lakebed.config.instance import ARRIVALS, physical_name
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE, TICK_KINDS
 from lakebed.ports.examined.deployed_parts import (
@@ -26,6 +26,7 @@ from lakebed.ports.examined.deployed_parts import (
     Identity,
     Recipient,
 )
+from lakebed.tasks.watched_folders import bucket_of
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 KEPT_SECONDS = 14 * 86_400
@@ -59,6 +60,10 @@ class MemoryDeployedParts:
             DeployedRule(name=physical_name(instance, kind), enabled=True, targets=1)
             for kind in TICK_KINDS
         )
+        self.telling = {bucket_of(source) for source in resources.sources or ()}
+        for bucket in self.telling:
+            name = physical_name(instance, ARRIVALS, bucket)
+            self.rule_of[name] = DeployedRule(name=name, enabled=True, targets=1, scheduled=False)
         self.function_of = _named(
             DeployedFunction(name=physical_name(instance, kind, "handle")) for kind in kinds
         )
@@ -96,7 +101,7 @@ class MemoryDeployedParts:
         return self.who
 
     def rules(self) -> Sequence[DeployedRule]:
-        """Return the schedules."""
+        """Return the schedules, and the rules that send events on."""
         self._asked("rules")
         return list(self.rule_of.values())
 
@@ -134,6 +139,11 @@ class MemoryDeployedParts:
         """Return the bucket of the lake."""
         self._asked("bucket")
         return self.own_bucket
+
+    def tells_of_files(self, bucket: str) -> bool:
+        """Return whether a user's bucket sends events of new files."""
+        self._asked("tells_of_files")
+        return bucket in self.telling
 
     def tables(self) -> Sequence[DeployedTable]:
         """Return the tables."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from lakebed.config.instance import physical_name
+from msgspec import UNSET
+
+from lakebed.config.instance import ARRIVALS, physical_name
 from lakebed.doctor.check import Check, Cure, Sign
 from lakebed.doctor.patient import Patient
+from lakebed.errors import InvalidError
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE, TICK_KINDS
-from lakebed.ports.examined.deployed_parts import EventSource
+from lakebed.ports.examined.deployed_parts import DeployedRule, EventSource
+from lakebed.tasks.watched_folders import bucket_of, told_folders
 
 BY_TASKS = {COMPACTION_QUEUE, INGEST_QUEUE}
 """Queues that tasks take from; of the others functions do."""
@@ -27,23 +31,25 @@ def _sources(patient: Patient) -> Iterator[tuple[str, list[EventSource]]]:
 
 def is_paused(patient: Patient) -> bool:
     """Whether each schedule rests: that is how the setting `paused` is deployed."""
-    rules = patient.parts().rules()
-    return bool(rules) and not any(rule.enabled for rule in rules)
+    schedules = _schedules(patient)
+    return bool(schedules) and not any(rule.enabled for rule in schedules)
+
+
+def _schedules(patient: Patient) -> list[DeployedRule]:
+    return [rule for rule in patient.parts().rules() if rule.scheduled]
 
 
 def _paused(patient: Patient) -> Iterator[Sign]:
     if is_paused(patient):
-        yield Sign(about=f"{len(patient.parts().rules())} schedules rest")
+        yield Sign(about=f"{len(_schedules(patient))} schedules rest")
 
 
 def _rules_off(patient: Patient) -> Iterator[Sign]:
     parts = patient.parts()
-    rules = parts.rules()
-    if is_paused(patient):
-        return
-    for rule in rules:
-        if not rule.enabled:
-            does = f"turn the schedule {rule.name} on"
+    paused = is_paused(patient)
+    for rule in parts.rules():
+        if not rule.enabled and not (rule.scheduled and paused):
+            does = f"turn {'the schedule' if rule.scheduled else 'the rule'} {rule.name} on"
             yield Sign(
                 about=rule.name, cure=Cure(does=does, act=partial(parts.turn_on_rule, rule.name))
             )
@@ -61,6 +67,29 @@ def _rules_missing(patient: Patient) -> Iterator[Sign]:
         name = physical_name(patient.resources().instance, kind)
         if name not in names:
             yield Sign(about=name)
+    buckets = {bucket_of(source) for source in patient.resources().sources or ()}
+    arrivals = physical_name(patient.resources().instance, ARRIVALS, "")
+    missing = len(buckets) - sum(name.startswith(arrivals) for name in names)
+    if missing > 0:
+        yield Sign(about=f"{missing} of {len(buckets)} rules {arrivals}*")
+
+
+def _folders_outside(patient: Patient) -> Iterator[Sign]:
+    sources = patient.resources().sources
+    watchable = told_folders(None if sources is UNSET else sources)
+    for entry in patient.lake.entries():
+        try:
+            watchable.check(entry.watched)
+        except InvalidError as error:
+            yield Sign(about=f"{entry.name} watches {entry.watched}: {error.message}")
+
+
+def _buckets_silent(patient: Patient) -> Iterator[Sign]:
+    parts = patient.parts()
+    watched = [entry.watched for entry in patient.lake.entries() if entry.watched]
+    for bucket in sorted({bucket_of(folder) for folder in watched}):
+        if not parts.tells_of_files(bucket):
+            yield Sign(about=bucket)
 
 
 def _sources_off(patient: Patient) -> Iterator[Sign]:
@@ -132,13 +161,13 @@ WIRING_CHECKS = (
     ),
     _check(
         id="schedules-off",
-        found_when="some schedules were turned off by hand",
+        found_when="some schedules, or rules of files that arrive, were turned off by hand",
         cure="turn them on; `--fix` does",
         look=_rules_off,
     ),
     _check(
         id="schedules-missing",
-        found_when="a kind of work on tables has no schedule",
+        found_when="a kind of work on tables has no schedule, or a bucket of `sources` no rule",
         cure=DEPLOY,
         look=_rules_missing,
     ),
@@ -147,6 +176,19 @@ WIRING_CHECKS = (
         found_when="a schedule runs no function",
         cure=DEPLOY,
         look=_rules_empty,
+    ),
+    _check(
+        id="folders-outside",
+        found_when="a table watches a folder of whose files nothing is told",
+        cure="`lakebed table watch` another, or deploy with its location among `-c sources=...`",
+        look=_folders_outside,
+    ),
+    _check(
+        id="buckets-silent",
+        found_when="a bucket with a folder that a table watches sends no events to EventBridge",
+        cure="turn them on in the bucket's properties (`lakebed explain batches`); submit what"
+        " arrived meanwhile",
+        look=_buckets_silent,
     ),
     _check(
         id="event-sources-off",

@@ -20,14 +20,16 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeployedRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule.
+    """A schedule, or a rule that sends events on.
 
-    targets: how many it runs.
+    targets: how many it runs, or sends to.
+    scheduled: whether it is a schedule.
     """
 
     name: str
     enabled: bool
     targets: int
+    scheduled: bool = True
 
 
 class EventSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +174,7 @@ class DeployedParts(Protocol):
         ...
 
     def rules(self) -> Sequence[DeployedRule]:
-        """Return the schedules."""
+        """Return the schedules, and the rules that send events on."""
         ...
 
     def event_sources(self, queue: str) -> Sequence[EventSource]:
@@ -201,6 +203,10 @@ class DeployedParts(Protocol):
 
     def bucket(self) -> DeployedBucket | None:
         """Return the bucket of the lake."""
+        ...
+
+    def tells_of_files(self, bucket: str) -> bool:
+        """Return whether a user's bucket sends events of new files."""
         ...
 
     def tables(self) -> Sequence[DeployedTable]:
@@ -233,7 +239,7 @@ class DeployedParts(Protocol):
         ...
 
     def turn_on_rule(self, name: str) -> None:
-        """Let a schedule go off again."""
+        """Let a schedule go off again, or a rule send events on."""
         ...
 
     def turn_on_event_source(self, id_: str) -> None:

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 import lakebed
+from lakebed.backends.aws.deployed.parts import AmazonDeployedParts
+from lakebed.backends.system.random_source import system_random
+from lakebed.bootstrap.aws import new_clients, resources_of
+from lakebed.config.instance import InstanceId
 from tests.cloud.deployed_stage import DeployedStage
 from tests.cloud.instance import INSTANCE, SOURCES, RunningInstance
 from tests.cloud.permission_notes import without
@@ -64,6 +68,17 @@ def test_files_become_rows_once_each_though_every_event_comes_twice(told: Runnin
         take_in(stage, told)
         assert sorted(table.query().read_all()["key"].to_pylist()) == [*expected, "put again"]
         assert not waiting(told, "submissions-dead")
+        assert [parts_of(told).tells_of_files(name) for name in ("landing", "assets")] == [
+            True,
+            False,
+        ]
+
+
+def parts_of(instance: RunningInstance) -> AmazonDeployedParts:
+    clients = new_clients(instance.cloud.clock, system_random())
+    return AmazonDeployedParts(
+        clients, InstanceId(INSTANCE), lambda: resources_of(clients, InstanceId(INSTANCE))
+    )
 
 
 def submit(instance: RunningInstance, **message: object) -> None:

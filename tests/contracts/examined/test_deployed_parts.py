@@ -46,6 +46,7 @@ def off_in_memory() -> MemoryDeployedParts:
         registry_table="lakebed-dev-registry",
         tracker_table="lakebed-dev-tracker",
         queues={"garbage": "url"},
+        sources=("s3://landing/trips",),
     )
     made, off = MemoryDeployedParts(resources), msgspec.structs.replace
     made.rule_of[RULE] = off(made.rule_of[RULE], enabled=False)
@@ -103,6 +104,12 @@ def test_what_is_off_is_told_and_turned_on_however_often(parts: DeployedParts) -
         parts.keep_history(LOG)
         parts.protect(LOG)
         assert picture(parts) == dict.fromkeys(before, True) | {"alarm": False}
+
+
+def test_rules_that_are_no_schedules_are_told(parts: DeployedParts) -> None:
+    assert {one.scheduled for one in parts.rules()} == {True, False}
+    assert not parts.tells_of_files(BUCKET)
+    assert not parts.tells_of_files("gone")
 
 
 def test_what_is_there_is_told(parts: DeployedParts) -> None:

@@ -156,8 +156,8 @@ def unfinished(world: World) -> None:
 
 
 def paused(world: World) -> None:
-    for name in world.parts.rule_of:
-        part("rule_of", name, enabled=False)(world)
+    for name, rule in world.parts.rule_of.items():
+        part("rule_of", name, enabled=not rule.scheduled)(world)
 
 
 def alarm_on(world: World) -> None:
@@ -266,6 +266,8 @@ PLANTED: dict[str, Fault] = {
     "instance-paused": paused,
     "schedules-off": part("rule_of", "lakebed-dev-sweep", enabled=False),
     "schedules-missing": no_part("rule_of", "lakebed-dev-garbage"),
+    "folders-outside": entry(watched="s3://landing/rides/"),
+    "buckets-silent": parts(telling=set()),
     "schedules-empty": part("rule_of", "lakebed-dev-garbage", targets=0),
     "event-sources-off": part("source_of", "commits", enabled=False),
     "event-sources-failing": part("source_of", "commits", problem="access denied"),

@@ -29,7 +29,7 @@ from lakebed.ports.table_marks import TableMark
 from lakebed.ports.table_registry import TableEntry
 from lakebed.upgrades.judge_upgrade import UpgradeStatus, status_of
 
-TRIPS = TableName("trips")
+TRIPS, WATCHED = TableName("trips"), "s3://landing/trips/"
 KINDS = [shape.kind for shape in (*JOB_QUEUES, *TICK_QUEUES)]
 RESOURCES = InstanceResources(
     instance=InstanceId("dev"),
@@ -38,6 +38,7 @@ RESOURCES = InstanceResources(
     registry_table="lakebed-dev-registry",
     tracker_table="lakebed-dev-tracker",
     queues={kind: f"https://sqs/{kind}.fifo" for kind in KINDS},
+    sources=("s3://landing/trips",),
     release=THIS.name,
 )
 STATUS = TableStatus(
@@ -63,14 +64,14 @@ STATUS = TableStatus(
 
 
 class HealthyLake:
-    """A lake with a table; a test changes what it says.
+    """A lake with a table; a test changes what it says. told: whether of files that arrive.
 
     asked: is called before each answer with the name of the method.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, told: bool = True) -> None:
         self.asked: Callable[[str], None] = lambda _: None
-        self.names = [TableEntry(id=TableId("0123"), name=TRIPS)]
+        self.names = [TableEntry(id=TableId("0123"), name=TRIPS, watched=WATCHED if told else "")]
         self.table = SurveyedTable(
             status=STATUS, settings=TableSettings(), merged_per_second=100_000.0
         )
@@ -150,7 +151,7 @@ class World:
         self.resources = RESOURCES
         self.refuses_resources: Exception | None = None
         self.machine = MemoryMachine()
-        self.lake = HealthyLake()
+        self.lake = HealthyLake(told=instance)
         self.parts = MemoryDeployedParts(RESOURCES)
         self.quotas = {(q.service, q.code): float(q.new_account) for q in QUOTAS}
         self.function_runs, self.networks = 1_000, 2

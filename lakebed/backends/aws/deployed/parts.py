@@ -58,7 +58,7 @@ class AmazonDeployedParts:
         return Identity(account=who["Account"], arn=who["Arn"], region=clients.region)
 
     def rules(self) -> Sequence[DeployedRule]:
-        """Return the schedules."""
+        """Return the schedules, and the rules that send events on."""
         return self._once(lambda: wiring.rules(self._asking), "rules")
 
     def event_sources(self, queue: str) -> Sequence[EventSource]:
@@ -101,6 +101,12 @@ class AmazonDeployedParts:
         """Return the bucket of the lake."""
         name = self._resources().bucket
         return self._once(lambda: stores.bucket(self._asking, name), "bucket")
+
+    def tells_of_files(self, bucket: str) -> bool:
+        """Return whether a user's bucket sends events of new files."""
+        return self._once(
+            lambda: stores.tells_of_files(self._asking, bucket), "tells_of_files", bucket
+        )
 
     def tables(self) -> Sequence[DeployedTable]:
         """Return the tables of log, registry and tracker."""

@@ -41,7 +41,7 @@ PUT_BACK = (
 
 
 def rules(asking: Asking) -> list[DeployedRule]:
-    """Return the schedules."""
+    """Return the schedules, and the rules that send events on."""
     others, client = asking.longer_instances(), asking.clients.schedules
     found = asking.listed(
         "events:ListRules", client.list_rules, "Rules", NamePrefix=asking.name("")
@@ -55,6 +55,7 @@ def rules(asking: Asking) -> list[DeployedRule]:
                     "events:ListTargetsByRule", client.list_targets_by_rule, Rule=rule["Name"]
                 )["Targets"]
             ),
+            scheduled="ScheduleExpression" in rule,
         )
         for rule in found
         if asking.is_ours(rule["Name"], others)

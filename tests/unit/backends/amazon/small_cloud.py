@@ -83,6 +83,8 @@ class Cloud:
         for name in ("lakebed-dev-garbage", "lakebed-dev-two-garbage"):
             events.put_rule(Name=name, ScheduleExpression="rate(5 minutes)")
         arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:lakebed-dev-garbage-handle"
+        pattern = json.dumps({"source": ["aws.s3"]})
+        events.put_rule(Name="lakebed-dev-arrivals-0", EventPattern=pattern)
         events.put_targets(Rule="lakebed-dev-garbage", Targets=[{"Id": "1", "Arn": arn}])
 
     def _alarms(self) -> None:

@@ -51,11 +51,34 @@ def parts(cloud: Cloud) -> Iterator[AmazonDeployedParts]:
         yield parts_of(clients, cloud.resources)
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"), [({"EventBridgeConfiguration": {}}, True), ({}, False)]
+)
+def test_a_bucket_that_sends_its_events_says_so_by_a_field_that_is_empty(
+    parts: AmazonDeployedParts,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: dict[str, object],
+    told: bool,
+) -> None:
+    """Moto keeps it, and does not tell."""
+    s3 = parts._asking.clients.s3
+    monkeypatch.setattr(s3, "get_bucket_notification_configuration", lambda **_: answer)
+    assert parts.tells_of_files("landing") is told
+
+
+def rule_of(parts: AmazonDeployedParts) -> DeployedRule:
+    (found,) = [rule for rule in parts.rules() if rule.scheduled]
+    return found
+
+
 def test_schedules_event_sources_and_functions_of_this_instance_alone(
     cloud: Cloud, parts: AmazonDeployedParts
 ) -> None:
     assert parts.identity().account == ACCOUNT
-    assert parts.rules() == [DeployedRule(name="lakebed-dev-garbage", enabled=True, targets=1)]
+    assert sorted(parts.rules(), key=lambda rule: rule.name) == [
+        DeployedRule(name="lakebed-dev-arrivals-0", enabled=True, targets=0, scheduled=False),
+        DeployedRule(name="lakebed-dev-garbage", enabled=True, targets=1),
+    ]
     assert parts.functions() == [DeployedFunction(name="lakebed-dev-garbage-handle")]
     (source,) = parts.event_sources("garbage")
     assert (source.id, source.function) == (cloud.source, "lakebed-dev-garbage-handle")
@@ -73,12 +96,12 @@ def test_what_was_turned_off_is_turned_on_again(cloud: Cloud, parts: AmazonDeplo
     functions.put_function_concurrency(
         FunctionName="lakebed-dev-garbage-handle", ReservedConcurrentExecutions=0
     )
-    assert parts.rules() == [DeployedRule(name="lakebed-dev-garbage", enabled=False, targets=0)]
+    assert rule_of(parts) == DeployedRule(name="lakebed-dev-garbage", enabled=False, targets=0)
     assert not parts.event_sources("garbage")[0].enabled
     assert parts.functions()[0].reserved == 0
     parts.turn_on_rule("lakebed-dev-garbage")
     parts.turn_on_event_source(cloud.source)
-    assert parts.rules()[0].enabled
+    assert rule_of(parts).enabled
     assert parts.event_sources("garbage")[0].enabled
 
 
