@@ -4,6 +4,7 @@ import json
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.test_checks import reports
@@ -13,10 +14,28 @@ from tests.stacks.test_security import KEY
 PAGE = ROOT / "docs/operate/deploy.md"
 
 
+def statement_for(service: str) -> dict[str, Any]:
+    """Return the statement of a key's policy that the page has for a service."""
+    texts = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    statements = [json.loads(text) for text in texts]
+    (found,) = [one for one in statements if one["Principal"] == {"Service": service}]
+    return dict(found)
+
+
+def test_the_page_has_the_statement_that_rules_of_arrivals_need(synthesize: Synthesize) -> None:
+    statement = statement_for("events.amazonaws.com")
+    assert statement["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
+    arn = statement["Condition"]["ArnLike"]["aws:SourceArn"]
+    pattern = arn.removeprefix("arn:aws:events:REGION:ACCOUNT:rule/")
+    templates = synthesize(sources="s3://landing,s3://partners", key_arn=KEY)
+    rules = properties(templates, "AWS::Events::Rule")
+    told = [rule["Name"] for rule in rules if "EventPattern" in rule]
+    assert len(told) == 2
+    assert all(fnmatchcase(name, pattern) for name in told)
+
+
 def test_the_page_has_the_statement_that_logs_need_of_a_keys_policy(templates: Templates) -> None:
-    (text,) = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    statement = json.loads(text)
-    assert statement["Principal"] == {"Service": "logs.REGION.amazonaws.com"}
+    statement = statement_for("logs.REGION.amazonaws.com")
     named = statement["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"]
     patterns = [arn.removeprefix("arn:aws:logs:REGION:ACCOUNT:log-group:") for arn in named]
     groups = [log["LogGroupName"] for log in properties(templates, "AWS::Logs::LogGroup")]
