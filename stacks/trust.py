@@ -1,4 +1,4 @@
-"""Which service may take a role, and for whom it must be working.
+"""Which service may take a role, or send to a queue, and for whom it must be working.
 
 A service of AWS works for every account. It tells IAM for which account and resource it asks
 (`aws:SourceAccount`, `aws:SourceArn`), and a role names its own: else who gets a service to act
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from aws_cdk import ArnFormat, Aws, Stack
 from aws_cdk import aws_emrserverless as emrserverless
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -55,6 +56,11 @@ def machine_service() -> iam.ServicePrincipal:
     """EC2, for machines. It does not tell for whom it asks, as Lambda: who makes a machine must be
     allowed to pass it the role."""
     return iam.ServicePrincipal("ec2.amazonaws.com")
+
+
+def rule_service(rule: events.CfnRule) -> iam.ServicePrincipal:
+    """EventBridge, for one rule."""
+    return _service("events.amazonaws.com", rule.attr_arn)
 
 
 def flow_log_service(scope: Construct) -> iam.ServicePrincipal:

@@ -12,7 +12,7 @@ from lakebed.observe import events
 from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.tasks.watched_folders import watching_table
 
-FILES_MAX = 10_000
+FILES_MAX = 5_000
 """Of one message, its folders expanded: a function submits them within its time."""
 
 

@@ -181,12 +181,14 @@ def test_what_fails_of_a_batch_comes_back_and_nothing_else(templates: Templates)
         assert source["BatchSize"] == (1 if of_queries else 10)
 
 
-def test_a_message_is_out_of_sight_six_times_as_long_as_a_run_takes(templates: Templates) -> None:
+def test_a_message_is_out_of_sight_at_least_six_times_as_long_as_a_run_takes(
+    templates: Templates,
+) -> None:
     queues = {q["QueueName"]: q for q in properties(templates, "AWS::SQS::Queue")}
     functions = {f["FunctionName"]: f for f in properties(templates, "AWS::Lambda::Function")}
     for kind, function in FUNCTIONS_OF_QUEUES.items():
         hidden = queues[f"lakebed-dev-{kind}.fifo"]["VisibilityTimeout"]
-        assert hidden == 6 * functions[f"lakebed-dev-{function}"]["Timeout"]
+        assert hidden >= 6 * functions[f"lakebed-dev-{function}"]["Timeout"]
 
 
 def test_nothing_but_machine_and_code_differs_between_architectures(

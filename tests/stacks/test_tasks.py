@@ -190,7 +190,7 @@ def test_the_ingest_task_reads_where_the_setting_says_and_nowhere_else(
         if "landing" in json.dumps(statement) or "s3:::other" in json.dumps(statement)
     ]
     readable = [s["Resource"] for s in allowed if s["Action"] == "s3:GetObject"]
-    assert len(readable) == 2  # of ingest tasks, and of bulk imports
+    assert len(readable) == 3  # of ingest tasks, of bulk imports, and of who submits
     for some in readable:
         names = {resource["Fn::Join"][1][-1] for resource in some}
         assert {name for name in names if "landing" in name or "other" in name} == {

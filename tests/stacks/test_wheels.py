@@ -42,8 +42,9 @@ STEPS = {STRATEGIES: {"pairs": "pairs"}}
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Images are made in a folder of the test's own."""
+    """Images are made in a folder of the test's own, which goes with it."""
     monkeypatch.setattr(images, "CACHE", tmp_path / "images")
+    images.image_context.cache_clear()
 
 
 def deployed(folder: object, architecture: str = "arm64") -> Deployment:
