@@ -47,8 +47,8 @@ def bucket(asking: Asking, name: str) -> DeployedBucket | None:
 def tells_of_files(asking: Asking, name: str) -> bool:
     """Return whether a bucket sends events of new files to EventBridge."""
     call = asking.clients.s3.get_bucket_notification_configuration
-    told = asking.found("s3:GetBucketNotification", call, Bucket=name)
-    return told is not None and "EventBridgeConfiguration" in told
+    answer = asking.found("s3:GetBucketNotification", call, Bucket=name)
+    return answer is not None and "EventBridgeConfiguration" in answer
 
 
 def _of_bucket(asking: Asking, needs: str, call: Callable[..., Any], name: str) -> Answer:
