@@ -171,11 +171,15 @@ class BatchingStack(Stack):
                 " them: what was taken in is not taken again",
             )
         )
+        self._tell_of_lost(deployment, bucket, name)
+
+    def _tell_of_lost(self, deployment: Deployment, bucket: str, rule: str) -> None:
+        """Let an alarm go off when a rule could not send. rule: its name."""
         operator_alarm(
             self,
-            f"LostArrivals{digest}",
+            f"LostArrivals{rule[-DIGEST_CHARACTERS:]}",
             deployment=deployment,
-            name=f"{name}-lost",
+            name=f"{rule}-lost",
             notice=AlarmNotice(
                 what=f"files arrived in {bucket}, and their events were lost",
                 command=f"submit TABLE s3://{bucket}/FOLDER/",
@@ -184,7 +188,7 @@ class BatchingStack(Stack):
             metric=cloudwatch.Metric(
                 namespace="AWS/Events",
                 metric_name="FailedInvocations",
-                dimensions_map={"RuleName": name},
+                dimensions_map={"RuleName": rule},
             ),
             statistic="Sum",
             breach=Breach(1, LOST_MINUTES),
