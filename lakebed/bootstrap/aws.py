@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import UNSET
-
 from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App, Paying
@@ -32,7 +30,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import JobQueues
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.warm_heads import remove_unused_states
-from lakebed.tasks.watched_folders import told_folders
+from lakebed.tasks.watched_folders import watchable_folders
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
@@ -210,7 +208,7 @@ def _stores(
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
         feeds=instance_feed_stores(clients, resources, rng),
         batches=batches,
-        watchable=told_folders(None if resources.sources is UNSET else resources.sources),
+        watchable=watchable_folders(resources.places_of_arrivals()),
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         steps=DeployedSteps(resources.instance, resources.packages or ()),

@@ -180,13 +180,13 @@ class DeclaredTablesEnvironment(TableFunctionEnvironment, frozen=True, kw_only=T
 
     files: archive of the files, s3://BUCKET/KEY.
     sources: as in `IngestTaskEnvironment`.
-    is_told: `true` where files that arrive are told, else `false`.
+    has_batching: `true` where the instance has the stack that hears of files, else `false`.
     stack: the id of its stack.
     """
 
     files: str
     sources: str
-    is_told: str
+    has_batching: str
     stack: str
 
 

@@ -3,12 +3,12 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from lakebed.errors import InvalidError, TableExistsError, did_you_mean
 from lakebed.model.changes.field_changes import FieldChange
-from lakebed.model.names import TableId, TableName
+from lakebed.model.names import TableName
 from lakebed.ports.table_registry import TableEntry
 from lakebed.statestore.log_entries.table_changes import ChangeSchema
 from lakebed.tables.declarations import Declaration, naming, refuse_together
@@ -51,13 +51,13 @@ def plan_tables(
     made: list[TableStep] = []
     changes: list[TableStep] = []
     wrong: dict[str, InvalidError] = {}
-    watched_by_files = {now[name].id for name in by_name if name in now}
+    of_files = {now[name].id for name in by_name if name in now}
+    others = [entry for entry in found.entries if entry.id not in of_files]
     for one in declared:
         try:
             with naming(file=one.file, table=one.name):
-                of_table = None if one.name not in now else now[one.name].id
-                _check_watch(one, of_table, found.entries, watched_by_files)
-                if of_table is None:
+                check_alone(one.watch, None, others)  # those of files are as they say in the end
+                if one.name not in now:
                     made += _creation(one)
                 elif not now[one.name].quarantined:
                     changes += _table_steps(one, now[one.name], found)
@@ -79,17 +79,6 @@ def plan_tables(
         left_alone=() if remove else tuple(entry.name for entry in former),
         quarantined=tuple(sorted(aside)),
     )
-
-
-def _check_watch(
-    one: Declaration,
-    table: TableId | None,
-    entries: Sequence[TableEntry],
-    of_files: Collection[TableId],
-) -> None:
-    """Refuse a folder that a table watches of which no file says what it watches. of_files: tables
-    that files declare, whose folders are as they say in the end."""
-    check_alone(one.watch, table, [entry for entry in entries if entry.id not in of_files])
 
 
 def tables_to_open(

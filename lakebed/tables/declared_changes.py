@@ -75,7 +75,7 @@ def change_lines(changes: Sequence[Change], there: FoundTable) -> Iterator[str]:
 
 
 def watch_line(before: str, after: str) -> str:
-    """Return what is told of another folder. "": none."""
+    """Return a line for people: which folder a table watched, and which it watches. "": none."""
     return f"watch: {before or 'none'} -> {after or 'none'}"
 
 

@@ -83,7 +83,7 @@ NOT_BATCHED = WatchableFolders(
 )
 
 
-def told_folders(sources: Iterable[str] | None) -> WatchableFolders:
+def watchable_folders(sources: Iterable[str] | None) -> WatchableFolders:
     """Return where tables of an instance may watch folders. sources: of the instance; None: it is
     not told of files that arrive."""
     return NOT_BATCHED if sources is None else WatchableFolders(sources)

@@ -50,7 +50,7 @@ class TablesStack(Stack):
                 **msgspec.structs.asdict(stores.function_environment(deployment)),
                 files=files.s3_object_url,
                 sources=deployment.settings.sources,
-                is_told=json.dumps("batching" in deployment.stacks),
+                has_batching=json.dumps("batching" in deployment.stacks),
                 stack=Aws.STACK_ID,
             ),
             permissions=[

@@ -370,7 +370,7 @@ def pages_of(
     *,
     after: str | None = None,
 ) -> Iterator[Sequence[ObjectMeta]]:
-    """Yield keys behind one, ascending. Each page is a request of its own, repeated on its own."""
+    """Yield pages of keys, ascending, from the first behind `after`. Each is one request."""
     last = after
     while True:
         page = run(partial(_page, store, folder, last))

@@ -161,7 +161,7 @@ class S3SourceFiles:
     def _is_listed(self, bucket: str, key: str) -> bool:
         """Return whether a file is in its folder. Its format ends its name, so hardly another lies
         between the name without its last letter and the whole one."""
-        folder = str(PurePosixPath(key).parent).removeprefix(".")
+        folder = key.rpartition("/")[0]
         url = f"{SCHEME}{bucket}/{folder}"
         page = next(self._listed(bucket, folder, url, after=key[:-1]), ())
         return any(meta["path"] == key for meta in page)

@@ -17,7 +17,7 @@ from lakebed.config.environments import DeclaredTablesEnvironment, environment_o
 from lakebed.tables.apply_tables import ApplyTables
 from lakebed.tables.deploy_tables import DeployTables
 from lakebed.tables.table_files import packed_table_texts
-from lakebed.tasks.watched_folders import told_folders
+from lakebed.tasks.watched_folders import watchable_folders
 
 if TYPE_CHECKING:
     from lakebed.ports.source_files import SourceFiles
@@ -33,11 +33,11 @@ def app() -> App:
     clients = amazon_clients()
     stores = amazon_table_stores(clients, environment)
     files = source_files_of(clients, stores.rng, stores.scratch)
-    is_told: bool = msgspec.json.decode(environment.is_told)
+    has_batching: bool = msgspec.json.decode(environment.has_batching)
     catalog = catalog_over(
         stores,
         buries=False,
-        watchable=told_folders(sources_in(environment.sources) if is_told else None),
+        watchable=watchable_folders(sources_in(environment.sources) if has_batching else None),
     )
     return DeployTables(
         ApplyTables(catalog=catalog, steps=StepsBesideUs()),

@@ -45,6 +45,10 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     release: str = ""
     stacks: tuple[str, ...] | UnsetType = UNSET
 
+    def places_of_arrivals(self) -> tuple[str, ...] | None:
+        """Return where the instance hears of files that arrive; None: it hears of none."""
+        return None if self.sources is UNSET else self.sources
+
     def left_out(self) -> LeftOutStacks:
         """Return what the instance was deployed without, as far as it says."""
         if self.stacks is UNSET:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from msgspec import UNSET
-
 from lakebed.config.instance import ARRIVALS, physical_name
 from lakebed.doctor.check import Check, Cure, Sign
 from lakebed.doctor.patient import Patient
 from lakebed.errors import InvalidError
 from lakebed.model.jobs import COMPACTION_QUEUE, INGEST_QUEUE, TICK_KINDS
 from lakebed.ports.examined.deployed_parts import DeployedRule, EventSource
-from lakebed.tasks.watched_folders import bucket_of, told_folders
+from lakebed.tasks.watched_folders import bucket_of, watchable_folders
 
 BY_TASKS = {COMPACTION_QUEUE, INGEST_QUEUE}
 """Queues that tasks take from; of the others functions do."""
@@ -67,7 +65,7 @@ def _rules_missing(patient: Patient) -> Iterator[Sign]:
         name = physical_name(patient.resources().instance, kind)
         if name not in names:
             yield Sign(about=name)
-    buckets = {bucket_of(source) for source in patient.resources().sources or ()}
+    buckets = {bucket_of(source) for source in patient.resources().places_of_arrivals() or ()}
     arrivals = physical_name(patient.resources().instance, ARRIVALS, "")
     missing = len(buckets) - sum(name.startswith(arrivals) for name in names)
     if missing > 0:
@@ -75,8 +73,7 @@ def _rules_missing(patient: Patient) -> Iterator[Sign]:
 
 
 def _folders_outside(patient: Patient) -> Iterator[Sign]:
-    sources = patient.resources().sources
-    watchable = told_folders(None if sources is UNSET else sources)
+    watchable = watchable_folders(patient.resources().places_of_arrivals())
     for entry in patient.lake.entries():
         try:
             watchable.check(entry.watched)

@@ -54,7 +54,9 @@ def test_a_file_that_s3_tells_nothing_of_is_named_as_missing(
     assert not is_denied(caught.value)
 
 
-@pytest.mark.parametrize(("key", "folder"), [("in/a.csv", "in"), ("a.csv", "")])
+@pytest.mark.parametrize(
+    ("key", "folder"), [("in/a.csv", "in"), ("a.csv", ""), (".in/a.csv", ".in")]
+)
 def test_a_file_that_is_there_and_may_not_be_read_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, folder: str
 ) -> None:

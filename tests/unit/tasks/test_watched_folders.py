@@ -7,7 +7,7 @@ from lakebed.tasks.watched_folders import (
     IN_A_DIRECTORY,
     WatchableFolders,
     check_alone,
-    told_folders,
+    watchable_folders,
     watched_folder,
     watching_table,
 )
@@ -90,10 +90,10 @@ def test_who_is_told_of_no_files_says_why_and_what_to_do() -> None:
     with pytest.raises(InvalidError, match=r"a directory is not told of files.*feed"):
         IN_A_DIRECTORY.check("s3://landing/")
     with pytest.raises(InvalidError, match=r"not told of files.*stack `batching`"):
-        told_folders(None).check("s3://landing/")
+        watchable_folders(None).check("s3://landing/")
     with pytest.raises(InvalidError, match="allowed=none"):
-        told_folders([]).check("s3://landing/")
-    for watchable in (IN_A_DIRECTORY, told_folders(None), told_folders([])):
+        watchable_folders([]).check("s3://landing/")
+    for watchable in (IN_A_DIRECTORY, watchable_folders(None), watchable_folders([])):
         watchable.check("")
 
 
