@@ -11,29 +11,14 @@ import pytest
 
 from tests.simulation import violation
 from tests.simulation.batches.batch_twins import BATCH_TWINS
-from tests.simulation.twins import TWINS, Twin
+from tests.simulation.noticing import check_noticed
+from tests.simulation.twins import TWINS
 from tests.simulation.versions.version_twins import VERSION_TWINS
-from tests.simulation.violation import Violation
+from tests.simulation.violation import outcome_of
 from tests.simulation.world import World
 
-SEEDS_MAX = 400
 
-
-def caught(twin: Twin, seed: int, scratch: Path) -> str | None:
-    """Return the checker that a world with the twin fails, or None."""
-    world = World(seed, scratch, twin.parts, theme=twin.theme)
-    try:
-        world.run()
-        world.end()
-        world.check()
-    except Violation as error:
-        return error.checker
-    finally:
-        world.close()
-    return None
-
-
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", TWINS)
 def test_the_world_notices_the_twin(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: object
@@ -41,13 +26,11 @@ def test_the_world_notices_the_twin(
     twin = TWINS[name]
     for patch in twin.patches:
         patch(monkeypatch)
-    others = set()
-    for seed in range(SEEDS_MAX):
-        checker = caught(twin, seed, tmp_path)
-        if checker in twin.checkers:
-            return
-        others.add(checker)
-    pytest.fail(f"{name}: {twin.checkers} did not notice in {SEEDS_MAX} seeds; seen: {others}")
+    check_noticed(
+        name,
+        twin.checkers,
+        lambda seed: outcome_of(World(seed, tmp_path, twin.parts, theme=twin.theme)),
+    )
 
 
 def test_every_checker_has_a_twin_that_it_catches() -> None:

@@ -243,21 +243,15 @@ class GoesByNames(FedWorld):
 
 
 class FedTwin(msgspec.Struct, frozen=True):
-    """One broken rule, and the checkers of which one must notice it.
-
-    first: the seed of the first world; in those before, nothing meets the rule.
-    """
+    """One broken rule, and the checkers of which one must notice it."""
 
     checkers: frozenset[str]
     patches: tuple[Patch, ...] = ()
     world: type[FedWorld] = FedWorld
-    first: int = 0
 
 
-def _twin(
-    *checkers: str, patch: Patch | None = None, world: type[FedWorld] = FedWorld, first: int = 0
-) -> FedTwin:
-    return FedTwin(frozenset(checkers), () if patch is None else (patch,), world, first)
+def _twin(*checkers: str, patch: Patch | None = None, world: type[FedWorld] = FedWorld) -> FedTwin:
+    return FedTwin(frozenset(checkers), () if patch is None else (patch,), world)
 
 
 FED_TWINS: dict[str, FedTwin] = {
@@ -278,7 +272,7 @@ FED_TWINS: dict[str, FedTwin] = {
     ),
     "replay takes all again": _twin(v.FED_ROWS, v.FED_LEDGER, patch=replay_takes_all_again),
     "replay is not finished": _twin(
-        v.FED_ROWS, v.FED_LEDGER, patch=replay_is_not_finished, world=ReplaysOften, first=240
+        v.FED_ROWS, v.FED_LEDGER, patch=replay_is_not_finished, world=ReplaysOften
     ),
     "silent gap": _twin(v.FED_LEDGER, patch=gaps_are_passed_in_silence),
     "source split by name": _twin(v.FED_ROWS, v.FED_LEDGER, v.ENDS, world=GoesByNames),

@@ -10,11 +10,12 @@ import pytest
 from lakebed.backends.memory import row_processing
 from lakebed.compaction import run_job
 from tests.simulation.groups.grouped_world import GroupedWorld
+from tests.simulation.noticing import check_noticed
 from tests.simulation.tally import Tally
 from tests.simulation.test_seeds import SEEDS, cases_of, fail_with, story_of
 from tests.simulation.violation import ROWS, outcome_of
 
-SEEDS_MIN, SEEDS_OF_TWINS = 100, 100
+SEEDS_MIN = 100
 
 
 @pytest.mark.timeout(900)
@@ -44,16 +45,10 @@ TWINS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", TWINS)
 def test_the_world_notices_the_twin_of_groups(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     TWINS[name](monkeypatch)
-    seen = set()
-    for seed in range(SEEDS_OF_TWINS):
-        checker = outcome_of(GroupedWorld(seed, tmp_path))
-        if checker == ROWS:
-            return
-        seen.add(checker)
-    pytest.fail(f"{name}: not noticed in {SEEDS_OF_TWINS} seeds; seen: {seen}")
+    check_noticed(f"groups: {name}", {ROWS}, lambda seed: outcome_of(GroupedWorld(seed, tmp_path)))

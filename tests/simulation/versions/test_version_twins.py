@@ -7,19 +7,14 @@ from pathlib import Path
 import pytest
 
 from lakebed.statestore import log_clock
+from tests.simulation.noticing import check_noticed
 from tests.simulation.tally import Tally
 from tests.simulation.test_seeds import story_of
-from tests.simulation.versions.version_twins import VERSION_TWINS, VersionTwin
+from tests.simulation.versions.version_twins import VERSION_TWINS
 from tests.simulation.versions.versioned_world import VersionedWorld
 from tests.simulation.violation import DELAY, outcome_of
 
-SEEDS_MAX = 300
 SEED_OF_SET_BACK = 839
-
-
-def caught(twin: VersionTwin, seed: int, scratch: Path) -> str | None:
-    """Return the checker that a world with the twin fails, or None."""
-    return outcome_of(twin.world(seed, scratch, is_harsh=True))
 
 
 def test_the_world_notices_a_clock_that_takes_back_what_it_told(
@@ -34,17 +29,15 @@ def test_the_world_notices_a_clock_that_takes_back_what_it_told(
     assert DELAY in story
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", VERSION_TWINS)
 def test_the_world_notices_the_twin_of_versions(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twin = VERSION_TWINS[name]
     twin.patch(monkeypatch)
-    others = set()
-    for seed in range(SEEDS_MAX):
-        checker = caught(twin, seed, tmp_path)
-        if checker in twin.checkers:
-            return
-        others.add(checker)
-    pytest.fail(f"{name}: {twin.checkers} did not notice in {SEEDS_MAX} seeds; seen: {others}")
+    check_noticed(
+        f"versions: {name}",
+        twin.checkers,
+        lambda seed: outcome_of(twin.world(seed, tmp_path, is_harsh=True)),
+    )
