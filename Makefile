@@ -48,7 +48,7 @@ demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake,
 		$(BIN)/python demo/flights.py $(FLIGHTS)
 
 test: $(DEV) $(SPARK4) static  ## static checks and every test that is not slow
-	LAKEBED_SIMULATION_SEEDS=1000 $(PYTEST) $(ON_TWO) -m "not slow"
+	LAKEBED_SIMULATION_SEEDS=500 $(PYTEST) $(ON_TWO) -m "not slow"
 
 test-all: $(DEV) $(SPARK4) $(SPARK35) $(SPARK41) $(DYNOXIDE) static  ## static checks and every test
 	$(PYTEST) $(ON_TWO)

@@ -16,10 +16,10 @@ from lakebed.statestore.table_state.layout import (
     is_doubtful,
     translated,
 )
+from lakebed.statestore.table_state.sum_triggers import SumTriggers
 from lakebed.statestore.table_state.sums import (
     PendingSums,
     damaged,
-    keep_sums,
     verify_all,
     verify_at_open,
     verify_table,
@@ -34,7 +34,7 @@ class ProvenState:
         self.connection = connection
         self.full_hint = FREE_SPACE
         self._run = connection.execute
-        self._keeps_sums = False
+        self._triggers = SumTriggers(connection)
         self._pending = PendingSums()
         # What SQLite's data_version was when the state proved itself; and whether all of it did.
         self._proven_at: int | None = None
@@ -71,12 +71,12 @@ class ProvenState:
             raise AssertionError("writing inside of reading or writing")
         with self.translating():
             try:
-                self._keep_sums()
                 begin_writing(self.connection, seconds_max=BUSY_SECONDS)
                 self._prove_as_opened()
                 yield
                 self._pending.write(self.connection)
                 self._run("COMMIT")
+                self._triggers.committed()
                 self._is_proven_whole = False  # what is read from now on may have been written now
             except BaseException:
                 self._undo()
@@ -150,17 +150,12 @@ class ProvenState:
         except BaseException:
             self._forget()
             self._pending = pending
+            self._triggers.undone()
             if self.connection.in_transaction:  # a full disk undoes the whole transaction
                 self._run(f"ROLLBACK TO {name}")
                 self._run(f"RELEASE {name}")
             raise
         self._run(f"RELEASE {name}")
-
-    def _keep_sums(self) -> None:
-        """Let sums be kept with all that is written. For who writes, before."""
-        if not self._keeps_sums:
-            keep_sums(self.connection)
-            self._keeps_sums = True
 
     def _add_sums(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         self._pending.add(table, rows)
@@ -178,3 +173,4 @@ class ProvenState:
         self._pending.clear()
         if self.connection.in_transaction:
             self._run("ROLLBACK")
+        self._triggers.undone()  # a full disk undid all without being told to

@@ -381,18 +381,16 @@ class TableState(ProvenState):
             self._log_end = None
         elif "partitions" in statement:
             self._partitions.clear()
-        self._keep_sums()
+        self._triggers.keep(statement)
         return self._run(statement, values)
 
     def put_references(self, references: Iterable[FileReference], job: int | None = None) -> None:
         """Write references to leaves. job: key of the job that holds them."""
         rows = [row_of(reference, job) for reference in references]
-        self._keep_sums()
         self.connection.executemany(INSERT_REFERENCE, rows)
         self._add_sums("file_references", rows)
 
     def put_commit(self, *row: Any) -> None:  # noqa: ANN401 - id, digest, number, base, user
         """Remember a commit. row: in the order of its table's columns."""
-        self._keep_sums()
         self._run("INSERT INTO commits VALUES (?, ?, ?, ?, ?)", row)
         self._add_sums("commits", (row,))

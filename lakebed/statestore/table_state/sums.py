@@ -1,8 +1,9 @@
 """Sums that a state keeps of its own rows, so that rows which a disk changed or lost are noticed.
 
 A row's sum is the CRC-32 of its values; a set of rows has their number and the sum of their sums.
-Triggers keep them in the SQLite transaction that changes the rows, so a reader of a set compares
-without knowing its history. Nothing here is digested: sums say nothing about the table.
+Triggers (`sum_triggers.py`) keep them in the SQLite transaction that changes the rows, so a reader
+of a set compares without knowing its history. Nothing here is digested: sums say nothing about the
+table.
 
 `row_sums`: each table of the layout. `partition_sums`: of each partition its own row (node), and
 the references that lie on it (files, total): a query verifies the few sets that it reads. Beside
@@ -111,57 +112,6 @@ def lay_out_sums(connection: sqlite3.Connection) -> None:
         " FROM partition_sums",
         (KNOWN_ROWS,),
     )
-
-
-def keep_sums(connection: sqlite3.Connection) -> None:
-    """Let this connection keep the sums with what it writes from now on, all but rows that are put
-    into SUMMED_BY_HAND: it is for `PendingSums` to add those."""
-    connection.create_function("row_sum", -1, row_sum, deterministic=True)
-    connection.execute("PRAGMA recursive_triggers=ON")  # else a replaced row is not subtracted
-    for table, columns in COLUMNS.items():
-        new, old = (
-            f"row_sum({', '.join(f'{age}.{column}' for column in columns.split())})"
-            for age in ("NEW", "OLD")
-        )
-        of_partition = _KEEPING_PARTITION.get(table, ("", "", ""))
-        for event, whole, part in zip(_EVENTS, _KEEPING_TABLE, of_partition, strict=True):
-            if event != "INSERT" or table not in SUMMED_BY_HAND:
-                body = "; ".join(filter(None, (whole, part)))
-                body = body.format(table=table, new=new, old=old)
-                connection.execute(
-                    f"CREATE TEMP TRIGGER {table}_{event.lower()} AFTER {event} ON main.{table}"
-                    f" BEGIN {body}; END"
-                )
-
-
-_EVENTS = ("INSERT", "UPDATE", "DELETE")
-_KEEPING_TABLE = (
-    "UPDATE row_sums SET rows = rows + 1, total = total + {new} WHERE name = '{table}'",
-    "UPDATE row_sums SET total = total + {new} - {old} WHERE name = '{table}'",
-    "UPDATE row_sums SET rows = rows - 1, total = total - {old} WHERE name = '{table}'",
-)
-"""The sum of a table, for each of _EVENTS."""
-_KEEPING_PARTITION: Mapping[str, Sequence[str]] = {
-    "partitions": (
-        "INSERT INTO partition_sums(partition, node) VALUES (NEW.id, {new})",
-        "UPDATE partition_sums SET node = node + {new} - {old} WHERE partition = NEW.id",
-        "DELETE FROM partition_sums WHERE partition = OLD.id",
-    ),
-    "file_references": (
-        "",
-        """UPDATE partition_sums SET total = total + {new} - {old},
-        known = known + NEW.rows * NEW.exact - OLD.rows * OLD.exact,
-        estimated = estimated + OLD.exact - NEW.exact WHERE partition = NEW.partition;
-        UPDATE row_sums SET total = total + NEW.rows * NEW.exact - OLD.rows * OLD.exact,
-        rows = rows + OLD.exact - NEW.exact WHERE name = 'known_rows'""",
-        """UPDATE partition_sums SET files = files - 1, total = total - {old},
-        known = known - OLD.rows * OLD.exact, estimated = estimated - (NOT OLD.exact)
-        WHERE partition = OLD.partition;
-        UPDATE row_sums SET total = total - OLD.rows * OLD.exact, rows = rows - (NOT OLD.exact)
-        WHERE name = 'known_rows'""",
-    ),
-}
-"""Sums of a partition, for each of _EVENTS."""
 
 
 class PendingSums:

@@ -10,16 +10,14 @@ import pytest
 from tests.simulation.batches.batched_world import BatchedWorld
 from tests.simulation.batches.crowded_world import CrowdedWorld
 from tests.simulation.tally import Tally
-from tests.simulation.test_seeds import SEEDS, cases_of, fail_with, story_of
+from tests.simulation.test_seeds import CASES, SEEDS, cases_of, fail_with, story_of
 
-SEEDS_MIN = 2_000
-"""In `make test`, too: a stall between two steps meets another planner in few worlds."""
 CROWDED_EVERY = 20
 """In one world of so many nothing happens but that: they meet in most of them."""
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seeds", cases_of(max(SEEDS, SEEDS_MIN)), ids=lambda s: f"{s[0]}-{s[-1]}")
+@pytest.mark.parametrize("seeds", CASES, ids=lambda s: f"{s[0]}-{s[-1]}")
 def test_every_submitted_file_is_taken_in_once_or_refused_under_faults(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:
@@ -28,9 +26,7 @@ def test_every_submitted_file_is_taken_in_once_or_refused_under_faults(
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "seeds", cases_of(max(SEEDS, SEEDS_MIN) // CROWDED_EVERY), ids=lambda s: f"{s[0]}-{s[-1]}"
-)
+@pytest.mark.parametrize("seeds", cases_of(SEEDS // CROWDED_EVERY), ids=lambda s: f"{s[0]}-{s[-1]}")
 def test_submitters_batchers_and_tasks_that_meet_take_each_file_in_once(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:

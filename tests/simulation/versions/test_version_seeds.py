@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.tally import Tally
-from tests.simulation.test_seeds import SEEDS, cases_of, fail_with, story_of
+from tests.simulation.test_seeds import CASES, SEEDS, cases_of, fail_with, story_of
 from tests.simulation.versions.stalled_world import StalledWorld
 from tests.simulation.versions.versioned_world import VersionedWorld
 
-SEEDS_MIN = 2_000
-"""In `make test`, too: a late pin meets a collection in few worlds."""
 STALLED_EVERY = 20
 """In one world of so many nothing happens but that: it meets a collection in most of them."""
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seeds", cases_of(max(SEEDS, SEEDS_MIN)), ids=lambda s: f"{s[0]}-{s[-1]}")
+@pytest.mark.parametrize("seeds", CASES, ids=lambda s: f"{s[0]}-{s[-1]}")
 def test_every_version_that_is_kept_stays_whole_under_faults(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:
@@ -30,7 +28,7 @@ def test_every_version_that_is_kept_stays_whole_under_faults(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "seeds",
-    cases_of(max(SEEDS, SEEDS_MIN) // STALLED_EVERY),
+    cases_of(SEEDS // STALLED_EVERY),
     ids=lambda s: f"{s[0]}-{s[-1]}",
 )
 def test_what_is_kept_while_a_collection_hangs_before_its_horizon_stays_whole(
