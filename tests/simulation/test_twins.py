@@ -11,10 +11,9 @@ import pytest
 
 from tests.simulation import violation
 from tests.simulation.batches.batch_twins import BATCH_TWINS
-from tests.simulation.noticing import check_noticed
 from tests.simulation.twins import TWINS
 from tests.simulation.versions.version_twins import VERSION_TWINS
-from tests.simulation.violation import outcome_of
+from tests.simulation.violation import check_noticed, outcome_of
 from tests.simulation.world import World
 
 
@@ -34,7 +33,11 @@ def test_the_world_notices_the_twin(
 
 
 def test_every_checker_has_a_twin_that_it_catches() -> None:
-    names = [name for name in vars(violation) if name.isupper() and not name.startswith("FED_")]
-    checkers = {getattr(violation, name) for name in names}
+    constants = {name: value for name, value in vars(violation).items() if name.isupper()}
+    checkers = {
+        value
+        for name, value in constants.items()
+        if isinstance(value, str) and not name.startswith("FED_")
+    }
     twins = (*TWINS.values(), *VERSION_TWINS.values(), *BATCH_TWINS.values())
     assert checkers == {checker for twin in twins for checker in twin.checkers}

@@ -124,7 +124,7 @@ def modules_are_short(source: Source) -> Iterator[Finding]:
 
 
 def functions_fit_on_a_screen(source: Source) -> Iterator[Finding]:
-    for node in nodes(source):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES_MAX:
@@ -140,7 +140,7 @@ def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
     """Only a worker's loop and the command line answer for any error; to undo and raise is fine."""
     if source.inside("lakebed/tasks", "lakebed/cli", "lakebed/feeds/worker", *PROGRAMS):
         return
-    for node in nodes(source):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and ast.unparse(node.body[-1]) != "raise":
             caught = ast.unparse(node.type) if node.type else "everything"
             if re.search(r"\b(everything|Exception|BaseException)\b", caught):
@@ -213,8 +213,8 @@ def links_lead_somewhere(source: Source) -> Iterator[Finding]:
 def paths_are_built_in_one_place(source: Source) -> Iterator[Finding]:
     if not source.inside(*CORE) or source.path == "lakebed/model/paths.py":
         return
-    docstrings = {id(node.value) for node in nodes(source) if isinstance(node, ast.Expr)}
-    for node in nodes(source):
+    docstrings = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
+    for node in source.nodes:
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
@@ -271,13 +271,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def nodes(source: Source) -> Iterator[ast.AST]:
-    """Every part of a Python file; nothing of any other file."""
-    return ast.walk(source.tree) if source.is_python else iter(())
-
-
 def calls(source: Source) -> Iterator[ast.Call]:
-    return (node for node in nodes(source) if isinstance(node, ast.Call))
+    return (node for node in source.nodes if isinstance(node, ast.Call))
 
 
 def prose(source: Source) -> Iterator[tuple[int, str]]:
@@ -296,7 +291,7 @@ def imported_modules(source: Source) -> set[str]:
     package = source.module.split(".")
     if not source.path.endswith("/__init__.py"):
         package.pop()
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             modules |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -5,7 +5,7 @@ import io
 import re
 import subprocess
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,11 @@ class Source:
         return ast.parse(self.text, self.path)
 
     @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        """Every part of a Python file; nothing of any other file."""
+        return tuple(ast.walk(self.tree)) if self.is_python else ()
+
+    @cached_property
     def comments(self) -> dict[int, str]:
         """The comment of each line that has one."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
@@ -69,7 +74,7 @@ class Source:
     def imports(self) -> dict[str, str]:
         """What each imported name stands for: `{"now": "time.time"}`."""
         names: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for name in node.names:
                     top = name.name.partition(".")[0]
@@ -82,7 +87,7 @@ class Source:
     def references(self) -> Iterator[tuple[ast.expr, str]]:
         """Every use of something imported, by its full dotted name."""
         names = self.imports()
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Attribute | ast.Name):
                 first, dot, rest = ast.unparse(node).partition(".")
                 if re.fullmatch(r"[\w.]*", rest) and first in names:

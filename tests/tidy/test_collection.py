@@ -1,10 +1,15 @@
-"""Tests have the same names in every process: runs in parallel compare them, and stop if not."""
+"""Tests have the same names in every process: runs in parallel compare them, and stop if not.
+
+So `make test` stops where they have not; this test tries two orders on purpose.
+"""
 
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +27,7 @@ def _names(hash_seed: int) -> list[str]:
     return [line for line in collected.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.slow
 def test_tests_have_the_same_names_in_every_process() -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(_names, (1, 2))

@@ -78,7 +78,7 @@ def product() -> list[Source]:
 
 def fields_in_a_paragraph(source: Source) -> Iterator[str]:
     """Yield where a class's docstring begins to explain a field in the middle of a line."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             members = (m.target for m in node.body if isinstance(m, ast.AnnAssign))
             names = [target.id for target in members if isinstance(target, ast.Name)]
@@ -94,7 +94,7 @@ def fields_in_a_paragraph(source: Source) -> Iterator[str]:
 
 def arguments_in_a_paragraph(source: Source) -> Iterator[str]:
     """Yield where a docstring explains several arguments and begins one in the middle of a line."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef) and (text := ast.get_docstring(node)):
             names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
             name = rf"(?:{'|'.join(names)})"
@@ -116,7 +116,7 @@ def shared_names(sources: Iterable[Source]) -> dict[str, list[str]]:
 
 def opening_with_prepositions(source: Source) -> Iterator[str]:
     """Yield where a docstring opens with a preposition, and so leaves out what the thing is."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(node) or ""
             if PREPOSITIONS.match(text):
@@ -131,7 +131,7 @@ def texts_of(node: ast.expr) -> str:
 
 def said_to_users(source: Source) -> Iterator[tuple[int, str]]:
     """Yield line and text of each error's message, of hints, help and meanings."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if name.endswith("Error") and node.args:
@@ -147,7 +147,7 @@ def said_to_users(source: Source) -> Iterator[tuple[int, str]]:
 
 def explained(source: Source) -> Iterator[tuple[int, str]]:
     """Yield line and text of each docstring, of classes' members and of constants, too."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.lineno, texts_of(node.value)
 

@@ -103,9 +103,8 @@ def _written(statement: str) -> Sequence[tuple[str, str]]:
     found = _WRITES.match(statement)
     if found is None:
         raise AssertionError(f"no sums can be kept with {statement!r}")
-    event, otherwise, table = found.groups()
-    events = [event]
-    if otherwise == " OR REPLACE":
+    table, events = found[3], [found[1]]
+    if found[2] == " OR REPLACE":
         events.append(DELETE)
     if " DO UPDATE " in statement:
         events.append(UPDATE)

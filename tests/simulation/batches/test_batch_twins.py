@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.batches.batch_twins import BATCH_TWINS
-from tests.simulation.noticing import check_noticed
-from tests.simulation.violation import outcome_of
+from tests.simulation.violation import check_noticed, outcome_of
 
 
 @pytest.mark.timeout(900)

@@ -12,8 +12,7 @@ from tests.simulation.feeds.landed_twins import LANDED_TWINS
 from tests.simulation.feeds.once_world import ONCE_TWINS
 from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.feeds.routed_twins import ROUTED_TWINS
-from tests.simulation.noticing import check_noticed
-from tests.simulation.violation import outcome_of
+from tests.simulation.violation import check_noticed, outcome_of
 
 TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS | LANDED_TWINS
 

@@ -10,10 +10,9 @@ import pytest
 from lakebed.backends.memory import row_processing
 from lakebed.compaction import run_job
 from tests.simulation.groups.grouped_world import GroupedWorld
-from tests.simulation.noticing import check_noticed
 from tests.simulation.tally import Tally
 from tests.simulation.test_seeds import SEEDS, cases_of, fail_with, story_of
-from tests.simulation.violation import ROWS, outcome_of
+from tests.simulation.violation import ROWS, check_noticed, outcome_of
 
 SEEDS_MIN = 100
 

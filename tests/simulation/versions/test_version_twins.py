@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from lakebed.statestore import log_clock
-from tests.simulation.noticing import check_noticed
 from tests.simulation.tally import Tally
 from tests.simulation.test_seeds import story_of
 from tests.simulation.versions.version_twins import VERSION_TWINS
 from tests.simulation.versions.versioned_world import VersionedWorld
-from tests.simulation.violation import DELAY, outcome_of
+from tests.simulation.violation import DELAY, check_noticed, outcome_of
 
 SEED_OF_SET_BACK = 839
 
