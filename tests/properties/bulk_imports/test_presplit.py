@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakebed.bulk_import.plan import plan_merges
@@ -22,6 +22,7 @@ from lakebed.bulk_import.plan_leaves import (
 from lakebed.config.settings import TableSettings
 from lakebed.model.keys import encode_key, key_value, least_key, prefix_values
 from lakebed.model.names import PartitionId
+from lakebed.model.partitions import SPLIT_POINTS_MAX
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
 from lakebed.sorted_files.sorting.stored_runs import Block, StoredRun
@@ -119,6 +120,7 @@ def test_the_second_stage_reads_each_row_once(
     leaf_rows_max=st.integers(2, 10**5),
     leaves_min=st.integers(1, 300),
 )
+@example(rows=[(0, 2 * SPLIT_POINTS_MAX + 3)], leaves=1, leaf_rows_max=2, leaves_min=1)
 def test_leaves_are_as_many_as_rows_or_the_setting_ask_for(
     rows: list[tuple[int, int]], leaves: int, leaf_rows_max: int, leaves_min: int
 ) -> None:
@@ -132,7 +134,7 @@ def test_leaves_are_as_many_as_rows_or_the_setting_ask_for(
     )
     for load, count, least in zip(given_loads, parts, by_rows, strict=True):
         assert count >= least >= 1
-        assert load.rows <= least * leaf_rows_max
+        assert load.rows <= least * leaf_rows_max or least == SPLIT_POINTS_MAX + 1
         assert least == 1 or load.rows > leaf_rows_max
         assert count == least or load.rows >= count * LEAF_ROWS_MIN
     total = leaves + sum(parts) - len(parts)
