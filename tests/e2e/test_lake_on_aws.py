@@ -108,6 +108,7 @@ def some_flights() -> pa.Table:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_whole_story_of_the_demo_on_what_was_deployed(
     deployed_instance: DeployedInstance,  # noqa: F811 - the fixture
