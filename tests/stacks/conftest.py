@@ -18,6 +18,10 @@ CONTEXT = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
 HERE = {"architecture": "machine"}
 """What functions are, so that they can run here."""
 
+IN_PLACE = {"aws:cdk:disable-asset-staging": True}
+"""With this, an assembly names bundles where they lie, else it has copies: half a gigabyte of files, for
+which a synthesis takes five times as long. Templates are the same."""
+
 Templates = dict[str, dict[str, Any]]
 """By the stack's part of the instance: `data`, `state`, ..."""
 
@@ -26,10 +30,8 @@ Synthesize = Callable[..., Templates]
 
 @pytest.fixture(scope="session")
 def synthesize() -> Synthesize:
-    """Returns the templates of an instance with settings; outdir: where they go as files.
-
-    Without one the files are gone at once: an assembly has copies of all bundles in it.
-    """
+    """Returns the templates of an instance with settings; outdir: where they go as files, which
+    are gone at once without one."""
 
     def run(outdir: Path | None = None, /, **settings: object) -> Templates:
         if outdir is not None:
@@ -44,7 +46,8 @@ def synthesized(into: Path, /, **settings: object) -> Templates:
     """Return the templates of an instance called `dev`, which go into a folder as files."""
     from stacks.instance import instance_app
 
-    instance_app({**CONTEXT, **HERE, "instance": "dev", **settings}, outdir=str(into)).synth()
+    context = {**CONTEXT, **HERE, **IN_PLACE, "instance": "dev", **settings}
+    instance_app(context, outdir=str(into)).synth()
     return templates_in(into)
 
 

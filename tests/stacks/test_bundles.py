@@ -18,7 +18,7 @@ import pytest
 import lakebed
 from stacks.constructs.python_bundle import FEEDS, ROWS, STATE, Bundle, PythonBundle, target_of
 from tests.servers.built_images import python_of_debian, skip_where_images_cannot_be_built
-from tests.stacks.conftest import ROOT, Synthesize
+from tests.stacks.conftest import IN_PLACE, ROOT, Synthesize
 from tests.stacks.test_functions import HANDLERS
 
 OF_HISTORY = ("lambdas.history.handle.handler",)
@@ -37,7 +37,8 @@ MEGABYTES_MAX = 250
 @pytest.fixture(scope="module")
 def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("assembly")
-    synthesize(folder, feed_workers_max="1", feed_push="true", feed_take="true", history_days="30")
+    settings = {"feed_workers_max": "1", "feed_push": "true", "feed_take": "true"}
+    synthesize(folder, **settings, history_days="30", **dict.fromkeys(IN_PLACE, False))
     return folder
 
 

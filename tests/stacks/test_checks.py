@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.conftest import CONTEXT, HERE, Synthesize
+from tests.stacks.conftest import CONTEXT, HERE, IN_PLACE, Synthesize
 
 ACKNOWLEDGED_MAX = 10
 
@@ -58,7 +58,8 @@ def test_what_is_too_generous_stops_the_synthesis(kind: str, rule: str, tmp_path
 
     from stacks.instance import instance_app
 
-    app = instance_app({**CONTEXT, **HERE, "instance": "dev"}, outdir=str(tmp_path))
+    context = {**CONTEXT, **HERE, **IN_PLACE, "instance": "dev"}
+    app = instance_app(context, outdir=str(tmp_path))
     stack = Stack(app, "Careless")
     if "queue" in kind:
         sqs.Queue(stack, "Queue")

@@ -13,7 +13,7 @@ from lakebed.config.regions import partition_of
 from lakebed.errors import InvalidError
 from stacks.constructs.region import check_region
 from stacks.instance import PARTITIONS, instance_app
-from tests.stacks.conftest import CONTEXT, HERE, ROOT
+from tests.stacks.conftest import CONTEXT, HERE, IN_PLACE, ROOT
 from tests.stacks.test_security import KEY
 
 
@@ -51,7 +51,7 @@ def test_a_key_of_another_region_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
-    context = {**CONTEXT, **HERE, "instance": "dev", "key_arn": KEY}
+    context = {**CONTEXT, **HERE, **IN_PLACE, "instance": "dev", "key_arn": KEY}
     with pytest.raises(InvalidError, match=r"another region.*deploy to eu-west-1"):
         instance_app(context, outdir=str(tmp_path))
 
@@ -83,7 +83,7 @@ def test_who_deploys_reads_code_and_reason_and_nothing_is_made(tmp_path: Path) -
         env={
             **{name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ},
             "CDK_OUTDIR": str(tmp_path),
-            "CDK_CONTEXT_JSON": json.dumps({**CONTEXT, **HERE, "instance": "dev"}),
+            "CDK_CONTEXT_JSON": json.dumps({**CONTEXT, **HERE, **IN_PLACE, "instance": "dev"}),
             "CDK_DEFAULT_REGION": "eu-westt-1",
         },
         capture_output=True,
