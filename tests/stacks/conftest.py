@@ -19,8 +19,8 @@ HERE = {"architecture": "machine"}
 """What functions are, so that they can run here."""
 
 IN_PLACE = {"aws:cdk:disable-asset-staging": True}
-"""With this, an assembly names bundles where they lie, else it has copies: half a gigabyte, for which
-a synthesis takes five times as long. Templates are the same."""
+"""With this, an assembly names bundles where they lie. Else it has copies, half a gigabyte, and a
+synthesis takes five times as long. Templates are the same."""
 
 Templates = dict[str, dict[str, Any]]
 """By the stack's part of the instance: `data`, `state`, ..."""
