@@ -13,7 +13,7 @@ from tests.simulation import violation
 from tests.simulation.batches.batch_twins import BATCH_TWINS
 from tests.simulation.twins import TWINS
 from tests.simulation.versions.version_twins import VERSION_TWINS
-from tests.simulation.violation import check_noticed, outcome_of
+from tests.simulation.violation import check_noticed
 from tests.simulation.world import World
 
 
@@ -28,7 +28,7 @@ def test_the_world_notices_the_twin(
     check_noticed(
         name,
         twin.checkers,
-        lambda seed: outcome_of(World(seed, tmp_path, twin.parts, theme=twin.theme)),
+        lambda seed: World(seed, tmp_path, twin.parts, theme=twin.theme),
     )
 
 

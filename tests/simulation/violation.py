@@ -52,18 +52,17 @@ SEEDS = Path(__file__).parent / "noticed_at.json"
 
 
 def check_noticed(
-    name: str, checkers: Collection[str], outcome: Callable[[int], str | None]
+    name: str, checkers: Collection[str], world_of: Callable[[int], CheckedWorld]
 ) -> None:
     """Fail if no world notices a twin. The first that is tried is the one that noticed it last.
 
     name: of the twin, among all of the simulation. checkers: one of these must notice it.
-    outcome: returns the checker that the world of a seed fails, or the name of another error; None:
-        it fails none.
+    world_of: makes the world of a seed, with the twin in it.
     """
     known = json.loads(SEEDS.read_text(encoding="utf-8")).get(name, 0)
     others = set()
     for seed in (known, *range(SEEDS_MAX)):
-        checker = outcome(seed)
+        checker = outcome_of(world_of(seed))
         if checker in checkers:
             if seed != known and os.environ.get("LAKEBED_GOLDEN") == "rewrite":
                 _write(name, seed)
@@ -73,7 +72,7 @@ def check_noticed(
 
 
 def _write(name: str, seed: int) -> None:
-    """Other processes that test write at the same time."""
+    """Write down which seed noticed a twin; other processes that test may write theirs now."""
     with SEEDS.open("r+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         known = json.load(file) | {name: seed}

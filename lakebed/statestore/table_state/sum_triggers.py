@@ -104,11 +104,11 @@ def _written(statement: str) -> Sequence[tuple[str, str]]:
     if found is None:
         raise AssertionError(f"no sums can be kept with {statement!r}")
     table, events = found[3], [found[1]]
+    if table not in COLUMNS:
+        return ()
     if found[2] == " OR REPLACE":
         events.append(DELETE)
     if " DO UPDATE " in statement:
         events.append(UPDATE)
-    if table not in COLUMNS:
-        return ()
     by_hand = table in SUMMED_BY_HAND
     return [(table, one) for one in events if not (by_hand and one == INSERT)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.batches.batch_twins import BATCH_TWINS
-from tests.simulation.violation import check_noticed, outcome_of
+from tests.simulation.violation import check_noticed
 
 
 @pytest.mark.timeout(900)
@@ -17,6 +17,4 @@ def test_the_world_notices_the_twin_of_batches(
 ) -> None:
     twin = BATCH_TWINS[name]
     twin.patch(monkeypatch)
-    check_noticed(
-        f"batches: {name}", twin.checkers, lambda seed: outcome_of(twin.world(seed, tmp_path))
-    )
+    check_noticed(f"batches: {name}", twin.checkers, lambda seed: twin.world(seed, tmp_path))

@@ -12,7 +12,7 @@ from tests.simulation.feeds.landed_twins import LANDED_TWINS
 from tests.simulation.feeds.once_world import ONCE_TWINS
 from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.feeds.routed_twins import ROUTED_TWINS
-from tests.simulation.violation import check_noticed, outcome_of
+from tests.simulation.violation import check_noticed
 
 TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS | LANDED_TWINS
 
@@ -25,9 +25,7 @@ def test_the_world_notices_the_twin_of_a_feed(
     twin = TWINS[name]
     for patch in twin.patches:
         patch(monkeypatch)
-    check_noticed(
-        f"feeds: {name}", twin.checkers, lambda seed: outcome_of(twin.world(seed, tmp_path))
-    )
+    check_noticed(f"feeds: {name}", twin.checkers, lambda seed: twin.world(seed, tmp_path))
 
 
 def test_every_checker_of_feeds_has_a_twin_that_it_catches() -> None:

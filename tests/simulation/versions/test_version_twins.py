@@ -11,7 +11,7 @@ from tests.simulation.tally import Tally
 from tests.simulation.test_seeds import story_of
 from tests.simulation.versions.version_twins import VERSION_TWINS
 from tests.simulation.versions.versioned_world import VersionedWorld
-from tests.simulation.violation import DELAY, check_noticed, outcome_of
+from tests.simulation.violation import DELAY, check_noticed
 
 SEED_OF_SET_BACK = 839
 
@@ -38,5 +38,5 @@ def test_the_world_notices_the_twin_of_versions(
     check_noticed(
         f"versions: {name}",
         twin.checkers,
-        lambda seed: outcome_of(twin.world(seed, tmp_path, is_harsh=True)),
+        lambda seed: twin.world(seed, tmp_path, is_harsh=True),
     )
