@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import zstandard
 
 from lakebed.errors import LakebedError, TableBusyError, TableMissingError, UnavailableError
+from lakebed.model.names import TableId
 from lakebed.model.paths import (
     commits_prefix,
     file_path,
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
 IDLE_ROUNDS_MAX = 12
 """Rounds of housekeeping after which something must have got through that was sent again."""
 
+HOUSE_ROUNDS_MAX = 4
+"""Rounds of housekeeping, two days apart, after which nothing is left that must go: after idle
+months the clock is told, then believed, and only then do ages begin. A round too many may do harm,
+which is looked for as well."""
+
 
 def end_in_peace(world: World) -> None:
     """Finish what is under way, send again what is unknown, and do all that is due."""
@@ -44,11 +51,13 @@ def end_in_peace(world: World) -> None:
     world.machines.append(machine)
     for table in tables(machine):
         send_until_done(world, machine, table)
-    for _ in range(4):  # after idle months the clock is told, then believed, then ages begin
+    for _ in range(HOUSE_ROUNDS_MAX):
         world.clock.advance(50 * 3_600)
         for table in tables(machine):
             keep_house(world, machine, table)
         machine.catalog.sweep_nameless()
+        if world.ends_at_rest and not any(left_over(world, machine)):
+            break
     for table in tables(machine):  # what the last jobs replaced
         world.clock.advance(80 * 3_600)
         machine.collect.run(table)
@@ -131,8 +140,8 @@ def check_world(world: World) -> None:
         auditor = world.auditors[table.id]
         world.check_rows(machine, table, auditor)
         check_replay(world, table, auditor)
-        check_rest(world, table, auditor)
-    check_dropped(world, machine)
+    for left in left_over(world, machine):
+        raise left
 
 
 def check_rows(world: World, machine: Machine, table: OpenTable, auditor: Auditor) -> None:
@@ -206,30 +215,34 @@ def opened(world: World, path: str) -> TableState:
     return state_in(zstandard.ZstdDecompressor().decompressobj().decompress(packed))
 
 
-def check_rest(world: World, table: OpenTable, auditor: Auditor) -> None:
-    """Claims have ended, and no object is there without a reason."""
+def left_over(world: World, machine: Machine) -> Iterator[Violation]:
+    """Yield what must be gone at the end: claims, and objects that are there without a reason."""
+    named = {entry.id for entry in machine.catalog.list()}
+    for table, auditor in world.auditors.items():
+        left_of = left_of_table if table in named else left_of_dropped
+        yield from left_of(world, table, auditor)
+
+
+def left_of_table(world: World, table: TableId, auditor: Auditor) -> Iterator[Violation]:
+    """Yield what is left of a table that has a name."""
     state = auditor.state
     if state.jobs():
-        raise Violation(ENDS, f"{len(state.jobs())} jobs never ended")
-    known = {file_path(table.id, r.file.name) for r in state.all_references()}
+        yield Violation(ENDS, f"{len(state.jobs())} jobs never ended")
+    known = {file_path(table, r.file.name) for r in state.all_references()}
     floor = state.head().floor
-    known |= {file_path(table.id, g.file) for g in state.garbage()}
-    there = set(world.shared.objects.list(files_prefix(table.id)))
-    there |= set(world.shared.objects.list(commits_prefix(table.id)))
+    known |= {file_path(table, g.file) for g in state.garbage()}
+    there = set(world.shared.objects.list(files_prefix(table)))
+    there |= set(world.shared.objects.list(commits_prefix(table)))
     if there - known:
-        raise Violation(LEAKS, f"objects that nothing knows, floor {floor}: {there - known}")
+        yield Violation(LEAKS, f"objects that nothing knows, floor {floor}: {there - known}")
     kept = kept_versions(state, now=world.clock.now())
     left = list(unneeded(state, kept, before=world.clock.now()))
     if left:
-        raise Violation(LEAKS, f"garbage was never collected: {left}")
+        yield Violation(LEAKS, f"garbage was never collected: {left}")
 
 
-def check_dropped(world: World, machine: Machine) -> None:
-    """Of a dropped table nothing is left but a tombstone."""
-    named = {entry.id for entry in machine.catalog.list()}
-    for id_, auditor in world.auditors.items():
-        if id_ in named:
-            continue
-        left = [path for path in world.shared.objects.paths() if id_ in path]
-        if left or (auditor.number and not auditor.state.head().dropped):
-            raise Violation(LEAKS, f"of a table without a name there is still: {left}")
+def left_of_dropped(world: World, table: TableId, auditor: Auditor) -> Iterator[Violation]:
+    """Yield what is left of a table without a name, beside its tombstone."""
+    left = [path for path in world.shared.objects.paths() if table in path]
+    if left or (auditor.number and not auditor.state.head().dropped):
+        yield Violation(LEAKS, f"of a table without a name there is still: {left}")

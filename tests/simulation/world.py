@@ -68,6 +68,8 @@ class World:
     """All that one seed decides."""
 
     may_use_parquet = True
+    ends_at_rest = False
+    """Whether housekeeping ends once nothing is left that must go."""
     tasks, tasks_long = TASKS, TASKS_LONG
     while_others_stall: Sequence[Actor] = WHILE_OTHERS_STALL
 
