@@ -7,8 +7,8 @@ import inspect
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -40,9 +40,9 @@ STREAMS = {"pa.RecordBatchReader": "Batches"}
 HEAD = '"""{first}\n\nMade by `make docs` from `{source}`; change it there.\n"""\n'
 
 
-def twins() -> dict[str, str]:
-    """Return the text of each module by its path."""
-    return {f"lakebed/aio/{name_of(source)}.py": twin(source) for source in SOURCES}
+def twins() -> dict[str, Callable[[], str]]:
+    """Return what makes the text of each module, by its path."""
+    return {f"lakebed/aio/{name_of(source)}.py": partial(twin, source) for source in SOURCES}
 
 
 @cache

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import click
@@ -62,7 +61,7 @@ def pages() -> dict[str, str]:
 MADE_AMONG_OTHERS: dict[str, Callable[[], str]] = {
     "lakebed/costs/measured.toml": lambda: measured_file({f.name: f.value for f in latest()}),
     "docs/operate/cost.md": lambda: cost_page(MADE.format(source="docs/cost_page.py")),
-    **{path: partial(str, text) for path, text in twins().items()},
+    **twins(),
 }
 """Files in folders whose other files are written by hand: their paths, and what makes their text.
 They are written in this order: the page of costs reads the measures."""

@@ -3,6 +3,8 @@
 import ast
 import re
 import runpy
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -11,33 +13,45 @@ from lakebed.observe import events
 from tests.tidy.source import ROOT
 
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate.py"))
-PAGES: dict[str, str] = GENERATOR["pages"]()
-AMONG_OTHERS: dict[str, str] = {n: text() for n, text in GENERATOR["MADE_AMONG_OTHERS"].items()}
-PACKAGED: dict[str, str] = GENERATOR["packaged_pages"](PAGES)
+REFERENCE, PACKAGE = ROOT / "docs" / "reference", ROOT / "lakebed" / "pages"
+NAMES, PACKAGED = (sorted(p.name for p in folder.iterdir()) for folder in (REFERENCE, PACKAGE))
+"""The names of the pages that are there: those that are made take seconds, which tests may take and
+collecting them may not."""
+AMONG_OTHERS: dict[str, Callable[[], str]] = GENERATOR["MADE_AMONG_OTHERS"]
 
 
-@pytest.mark.parametrize("name", PAGES)
+@cache
+def made() -> dict[str, str]:
+    """Return the pages of the reference."""
+    return GENERATOR["pages"]()
+
+
+@cache
+def packaged() -> dict[str, str]:
+    """Return the pages of the package."""
+    return GENERATOR["packaged_pages"](made())
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_reference_page_says_what_the_source_says(name: str) -> None:
-    path = ROOT / "docs" / "reference" / name
-    written = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert written == PAGES[name], "run `make docs`, and commit what it wrote"
+    written = (REFERENCE / name).read_text(encoding="utf-8")
+    assert written == made().get(name), "run `make docs`, and commit what it wrote"
 
 
 @pytest.mark.parametrize("name", AMONG_OTHERS)
 def test_a_made_file_among_others_says_what_the_source_says(name: str) -> None:
     written = (ROOT / name).read_text(encoding="utf-8")
-    assert written == AMONG_OTHERS[name], "run `make docs`, and commit what it wrote"
+    assert written == AMONG_OTHERS[name](), "run `make docs`, and commit what it wrote"
 
 
 @pytest.mark.parametrize("name", PACKAGED)
 def test_a_page_of_the_package_is_a_copy(name: str) -> None:
-    path = ROOT / "lakebed" / "pages" / name
-    written = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert written == PACKAGED[name], "run `make docs`, and commit what it wrote"
+    written = (PACKAGE / name).read_text(encoding="utf-8")
+    assert written == packaged().get(name), "run `make docs`, and commit what it wrote"
 
 
-def test_the_package_has_these_pages_only() -> None:
-    assert {path.name for path in (ROOT / "lakebed" / "pages").iterdir()} == set(PACKAGED)
+def test_the_package_has_all_of_these_pages() -> None:
+    assert set(PACKAGED) == set(packaged())
     assert not {one.code for one in explanations()} & {name[:-3] for name in PACKAGED}
 
 
@@ -54,15 +68,14 @@ def test_no_text_leads_to_a_page_that_is_not_installed() -> None:
 
 
 def test_every_page_that_a_text_names_can_be_explained() -> None:
-    known = {one.code for one in explanations()} | {name[:-3] for name in PACKAGED} | {"CODE"}
+    known = {one.code for one in explanations()} | {name[:-3] for name in packaged()} | {"CODE"}
     for path in sorted((ROOT / "lakebed").rglob("*.py")):
         for name in re.findall(r"`lakebed explain ([A-Za-z-]+)`", path.read_text("utf-8")):
             assert name in known | {"PAGE"}, path
 
 
 def test_every_reference_page_is_made() -> None:
-    found = {path.name for path in (ROOT / "docs" / "reference").iterdir()}
-    assert found == set(PAGES), "docs/reference is written by docs/generate.py only"
+    assert set(NAMES) == set(made()), "docs/reference is written by docs/generate.py only"
 
 
 @pytest.mark.parametrize("one", explanations(), ids=lambda one: one.code)
