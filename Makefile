@@ -48,7 +48,8 @@ demo: $(RUN) $(FLIGHTS)  ## first success: put 336,776 flights into ./demo-lake,
 		$(BIN)/python demo/flights.py $(FLIGHTS)
 
 test: $(DEV) $(SPARK4) static  ## static checks and every test that is not slow
-	LAKEBED_SIMULATION_SEEDS=500 $(PYTEST) $(ON_TWO) -m "not slow"
+	LAKEBED_SIMULATION_SEEDS_LAKES=500 LAKEBED_SIMULATION_SEEDS_FEEDS=500 \
+		$(PYTEST) $(ON_TWO) -m "not slow"
 
 test-all: $(DEV) $(SPARK4) $(SPARK35) $(SPARK41) $(DYNOXIDE) static  ## static checks and every test
 	$(PYTEST) $(ON_TWO)
@@ -81,8 +82,8 @@ bench: $(DEV)  ## print our rates, and the peers' beside them
 mutate: $(DEV)  ## proofs are tried: small breaks, each with the tests that must see it (minutes)
 	$(BIN)/python -m tests.mutations.run
 
-simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000
-	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation $(ON_TWO) -q
+simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000 [THEME=versions]
+	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation/$(THEME) $(ON_TWO) -q
 
 adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -1,6 +1,8 @@
 """Whole lakes under faults, one seed after another.
 
-`make simulate SEEDS=20000` tries more seeds, `LAKEBED_SEEDS=17,42 make simulate` these ones.
+`make simulate SEEDS=20000` tries more seeds, `LAKEBED_SEEDS=17,42 make simulate` these ones. How
+many are tried, `LAKEBED_SIMULATION_SEEDS` says, and for one kind of worlds, for instance feeds,
+`LAKEBED_SIMULATION_SEEDS_FEEDS`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from lakebed.errors import LakebedError
 from tests.simulation.tally import Tally, gathered
 from tests.simulation.world import World, counted
 
-SEEDS = int(os.environ.get("LAKEBED_SIMULATION_SEEDS", "2000"))
 CHOSEN = os.environ.get("LAKEBED_SEEDS", "")
 SEEDS_PER_CASE = 50
 FAILURES_SHOWN_MAX = 3
@@ -33,6 +34,13 @@ def cases_of(seeds: int) -> list[list[int]]:
     ]
 
 
+def seeds_of(kind: str) -> int:
+    """Return how many worlds of a kind are tried."""
+    of_all = os.environ.get("LAKEBED_SIMULATION_SEEDS", "2000")
+    return int(os.environ.get(f"LAKEBED_SIMULATION_SEEDS_{kind}", of_all))
+
+
+SEEDS = seeds_of("LAKES")
 CASES = cases_of(SEEDS)
 
 

@@ -10,14 +10,15 @@ import pytest
 from tests.simulation.batches.batched_world import BatchedWorld
 from tests.simulation.batches.crowded_world import CrowdedWorld
 from tests.simulation.tally import Tally
-from tests.simulation.test_seeds import CASES, SEEDS, cases_of, fail_with, story_of
+from tests.simulation.test_seeds import cases_of, fail_with, seeds_of, story_of
 
+SEEDS = seeds_of("BATCHES")
 CROWDED_EVERY = 20
 """In one world of so many nothing happens but that: they meet in most of them."""
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seeds", CASES, ids=lambda s: f"{s[0]}-{s[-1]}")
+@pytest.mark.parametrize("seeds", cases_of(SEEDS), ids=lambda s: f"{s[0]}-{s[-1]}")
 def test_every_submitted_file_is_taken_in_once_or_refused_under_faults(
     seeds: Sequence[int], tmp_path: Path, tally: Tally
 ) -> None:

@@ -13,8 +13,9 @@ from tests.simulation.feeds.once_world import OnceWorld
 from tests.simulation.feeds.pushed_world import PushedWorld
 from tests.simulation.feeds.routed_world import RoutedWorld
 from tests.simulation.tally import Tally
-from tests.simulation.test_seeds import CASES, fail_with, story_of
+from tests.simulation.test_seeds import cases_of, fail_with, seeds_of, story_of
 
+CASES = cases_of(seeds_of("FEEDS"))
 PUSHED_EVERY, ROUTED_EVERY = 4, 8
 """Cases of seeds, of which one is for what is pushed, and for routes."""
 
