@@ -11,6 +11,7 @@ from lakebed.lake import Lake
 from lakebed.observe.usage import Counts
 from lakebed.tasks.usage_keeper import UsageKeeper
 from tests.cloud.instance import INSTANCE, RunningInstance
+from tests.cloud.users import stop_tasks
 
 OURS = f"lakebed-{INSTANCE}-"
 """Before the name of each of the instance's roles."""
@@ -28,7 +29,9 @@ OF_SERVICE = {"dynamodb": "dynamodb_requests", "sqs": "sqs_requests"}
 @contextmanager
 def exact_ledger(instance: RunningInstance, lake: Lake) -> Iterator[None]:
     """Compare the ledger with the emulator when the block ends, after tasks have ended in it. What
-    this process uses of the lake is not kept meanwhile."""
+    this process uses of the lake is not kept meanwhile. Tasks that others left are stopped before:
+    what they used until then would be kept in the block."""
+    stop_tasks(instance)
     with nothing_kept_here():
         seen, kept = seen_requests(instance), kept_requests(lake)
         yield

@@ -65,6 +65,7 @@ def test_files_become_rows_once_each_though_every_event_comes_twice(told: Runnin
         assert {report.state for report in reports} == {"committed"}
         assert sum(report.files for report in reports) == FILES
         arrive(told, "day-0/file-0000.csv", "put again")
+        until(told, "its event is on its way no more", table.pending_files)
         take_in(stage, told)
         assert sorted(table.query().read_all()["key"].to_pylist()) == [*expected, "put again"]
         assert not waiting(told, "submissions-dead")

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from lakebed.model.jobs import batch_job
 from tests.dsl.lake_story import LakeStory
 from tests.dsl.table_rows import rows
 
@@ -57,7 +58,8 @@ def test_what_waits_for_a_table_that_is_dropped_is_forgotten(story: LakeStory) -
     story.when_files_are_submitted("gone", rows(10), under="batch-made")
     story.when_batches_are_made()
     story.when_files_are_submitted("gone", rows(10), rows(20, seed=1), under="batch-waits")
+    second = batch_job(story.table("gone")._opened.id, 2)
     story.lake.drop_table("gone")
     story.stage.work("batching")
-    (told,) = [one for one in story.lake.nameless_jobs() if "2 files waited for it" in one.reason]
-    assert told.event == "rejected"
+    (told,) = story.lake.nameless_jobs(job=second)
+    assert (told.event, "2 files waited for it" in told.reason) == ("rejected", True)
