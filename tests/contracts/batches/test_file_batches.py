@@ -63,6 +63,12 @@ def test_files_wait_until_a_batch_has_them_the_oldest_first(file_batches: Batche
     assert names(file_batches().pending(OTHER, files_max=100)) == ["d"]
 
 
+def test_as_many_files_are_listed_as_are_asked_for(view: FileBatches) -> None:
+    view.submit(TABLE, [file(f"f{n}") for n in range(20)])
+    for files_max in (1, 5, 19, 20, 21):
+        assert len(view.pending(TABLE, files_max=files_max)) == min(files_max, 20)
+
+
 def test_a_file_that_waits_as_it_is_is_a_double_and_keeps_its_age(view: FileBatches) -> None:
     view.submit(TABLE, [file("a")])
     assert view.submit(TABLE, [file("a", at=5), file("b"), file("b")]) == SubmitCounts(1, 2)

@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 
 import msgspec
 
@@ -91,13 +92,12 @@ class DynamoFileBatches:
     def pending(self, table: TableId, *, files_max: int) -> list[SubmittedFile]:
         """Return files that wait: of each stripe its share, if there are too many."""
         found: list[SubmittedFile] = []
-        for stripe in range(STRIPES):
-            share = max(1, (files_max - len(found)) // (STRIPES - stripe))
-            for item in self._items.all(_stripe(table, stripe), items_max=PAGE_ITEMS):
-                found.append(_file(item))
-                share -= 1
-                if share <= 0:
-                    break
+        stripes = [self._items.all(_stripe(table, n), items_max=PAGE_ITEMS) for n in range(STRIPES)]
+        for n, stripe in enumerate(stripes):
+            share = max(1, (files_max - len(found)) // (STRIPES - n))
+            found += map(_file, islice(stripe, share))
+        for stripe in stripes:  # others had less than their share
+            found += map(_file, islice(stripe, max(0, files_max - len(found))))
         return sorted(found, key=lambda file: (file.seen, file.name))[:files_max]
 
     def tables(self) -> list[TableId]:
