@@ -15,7 +15,12 @@ from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.past_states import number_at, past_state
 from lakebed.statestore.snapshots import Snapshots
-from lakebed.statestore.table_state.kept_versions import is_kept, tag_of, tags_of
+from lakebed.statestore.table_state.kept_versions import (
+    is_kept,
+    tag_of,
+    tags_of,
+    versions_with_state,
+)
 from lakebed.statestore.table_state.state import TableState
 
 LOOKS_MAX = 3
@@ -132,7 +137,7 @@ class PastVersions:
                 return past_state(log, snapshots, number)
             except LogTruncatedError:
                 with table.head.reading() as newest:
-                    if not is_kept(newest, number):
+                    if not is_kept(newest, number) and number not in versions_with_state(newest):
                         raise expired(newest, number) from None
         hint = f"try again; if it stays so, run `lakebed fsck --deep {table.name}`"
         raise UnavailableError("the state of a version is not found", number=number, hint=hint)

@@ -118,7 +118,7 @@ class Auditor:
         self.stored: StoredRows | None = None
         self.deleted: dict[tuple[TransactionNumber, CommitId], Counter[Row] | None] = {}
         """What deletes took away, by entry and commit; None: not known, processing changes rows."""
-        self._commit = CommitId("")
+        self._commit, self._base = CommitId(""), TransactionNumber(0)
 
     @property
     def number(self) -> TransactionNumber:
@@ -161,7 +161,7 @@ class Auditor:
         with _replaying(number):
             for transaction in entry.transactions:
                 self._note(transaction, moment)
-                self._commit = transaction.id
+                self._commit, self._base = transaction.id, transaction.base
                 for change in transaction.changes:
                     self._apply(change, moment)
                 for position in transaction.positions:
@@ -245,7 +245,7 @@ class Auditor:
         """Write down what a job takes away, before it does: rows that users want gone, alone. Where
         rows become one, all that were given with their keys when the job began go with them."""
         if isinstance(change, ClaimFiles):
-            self._claimed_at[change.job] = moment.number
+            self._claimed_at[change.job] = self._base
         if not isinstance(change, ReplaceFiles) or not self.wanted_gone or self.stored is None:
             return
         gone = self.stored.taken_away(self.state, change)

@@ -59,11 +59,19 @@ class ManyFiles:
         self.collect = CollectGarbage(objects=self.objects)
 
     def damage(self) -> None:
-        """Let a row of garbage name the file that is none, behind the back of the sums."""
+        """Let a row of garbage name the file that is none."""
+        self._changed("file", self.kept)
+
+    def damage_number(self, number: int) -> None:
+        """Let a row of garbage have lost its last reference by another entry."""
+        self._changed("number", number)
+
+    def _changed(self, column: str, value: object) -> None:
+        """Change a row behind the back of the sums."""
         with closing(sqlite3.connect(self.cache)) as connection, connection:
             changed = connection.execute(
-                "UPDATE garbage SET file = ? WHERE file = (SELECT max(file) FROM garbage)",
-                (self.kept,),
+                f"UPDATE garbage SET {column} = ? WHERE file = (SELECT max(file) FROM garbage)",
+                (value,),
             )
             assert changed.rowcount == 1
 
@@ -74,8 +82,8 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ManyFiles:
     return ManyFiles(tmp_path)
 
 
-@pytest.mark.parametrize(("of_a_proof", "proofs"), [(50_000, 1), (1_000, 3)])
-def test_garbage_is_proven_once_for_many_groups(
+@pytest.mark.parametrize(("of_a_proof", "proofs"), [(50_000, 2), (1_000, 4)])
+def test_garbage_is_proven_for_the_horizon_and_once_for_many_groups(
     many: ManyFiles, monkeypatch: pytest.MonkeyPatch, of_a_proof: int, proofs: int
 ) -> None:
     proven: list[str] = []
@@ -91,6 +99,17 @@ def test_garbage_is_proven_once_for_many_groups(
     assert proven.count("garbage") == proofs
     with many.story.head.reading() as state:
         assert state.garbage() == []
+
+
+@pytest.mark.parametrize("ahead", [-1, 1_000])
+def test_a_damaged_row_raises_no_horizon(many: ManyFiles, ahead: int) -> None:
+    many.table.head.follow()
+    number = many.story.head.state.head().number
+    many.damage_number(number + ahead)
+    with pytest.raises(CacheDamagedError):
+        many.collect.run(many.table)
+    many.story.head.follow()
+    assert many.story.head.state.head().number == number
 
 
 def test_a_row_that_was_changed_after_the_proof_deletes_nothing(many: ManyFiles) -> None:

@@ -13,14 +13,16 @@ from lakebed.errors import (
     CorruptError,
     FormatGateError,
     InvalidError,
+    LogTruncatedError,
     TagExistsError,
     VersionExpiredError,
 )
 from lakebed.lake import Lake
 from lakebed.model.formats import Formats
-from lakebed.model.names import MICROS_PER_SECOND
+from lakebed.model.names import MICROS_PER_SECOND, TransactionNumber
 from lakebed.model.versions import time_of
 from lakebed.query import past_versions
+from lakebed.statestore.version_pin import VersionPin
 from lakebed.statestore.write_snapshot import truncate_log
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
@@ -204,6 +206,25 @@ def test_a_process_keeps_few_past_states(
     for number in numbers[:3]:
         found(table, number)
     assert len(table._app.past._states) == 1
+
+
+def test_a_pinned_version_is_found_though_the_log_is_emptied_while_it_is_looked_for(
+    table: lakebed.Table, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = TransactionNumber(table.ingest(rows("ab")).number)
+    table.ingest(rows("c"))
+    VersionPin(table._opened, "reader", clock, number=first).put()
+    past_state, emptied = past_versions.past_state, []
+
+    def looked_too_early(*given: object) -> object:
+        if not emptied:
+            emptied.append(empty_log(table))
+            raise LogTruncatedError(emptied[0])
+        return past_state(*given)  # type: ignore[arg-type]  # any kind
+
+    monkeypatch.setattr(past_versions, "past_state", looked_too_early)
+    assert found(table, first) == ["a", "b"]
+    assert emptied[0] > first
 
 
 def test_a_lake_of_older_releases_gets_no_tags_and_reads_its_past(
