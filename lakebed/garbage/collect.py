@@ -76,7 +76,7 @@ class CollectGarbage:
         """Commit that versions older than what is due may lose files, and end pins whose time is
         over. A lake that older releases still work on has no such entry, and no late pins."""
         with table.head.reading() as state:
-            state.prove(*TABLES, "garbage")  # what the log holds, no damaged cache takes back
+            state.prove(*TABLES, "garbage")  # a horizon is never lowered again
             start, horizon = start_of(state), horizon_of(state)
             upto = newest_garbage(state, before=past_delay(state, now))
             ended = any(pin.until < now for pin in state.pins()) or any(

@@ -101,11 +101,11 @@ def test_garbage_is_proven_for_the_horizon_and_once_for_many_groups(
         assert state.garbage() == []
 
 
-@pytest.mark.parametrize("ahead", [-1, 1_000])
-def test_a_damaged_row_raises_no_horizon(many: ManyFiles, ahead: int) -> None:
+@pytest.mark.parametrize("past_the_log", [-1, 1_000])
+def test_a_damaged_row_raises_no_horizon(many: ManyFiles, past_the_log: int) -> None:
     many.table.head.follow()
     number = many.story.head.state.head().number
-    many.damage_number(number + ahead)
+    many.damage_number(number + past_the_log)
     with pytest.raises(CacheDamagedError):
         many.collect.run(many.table)
     many.story.head.follow()

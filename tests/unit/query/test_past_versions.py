@@ -21,7 +21,10 @@ from lakebed.lake import Lake
 from lakebed.model.formats import Formats
 from lakebed.model.names import MICROS_PER_SECOND, TransactionNumber
 from lakebed.model.versions import time_of
+from lakebed.ports.transaction_log import TransactionLog
 from lakebed.query import past_versions
+from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.version_pin import VersionPin
 from lakebed.statestore.write_snapshot import truncate_log
 from tests.unit.tables.lakes import SCHEMA, ids, rows
@@ -216,11 +219,13 @@ def test_a_pinned_version_is_found_though_the_log_is_emptied_while_it_is_looked_
     VersionPin(table._opened, "reader", clock, number=first).put()
     past_state, emptied = past_versions.past_state, []
 
-    def looked_too_early(*given: object) -> object:
+    def looked_too_early(
+        log: TransactionLog, snapshots: Snapshots, number: TransactionNumber | None
+    ) -> TableState:
         if not emptied:
             emptied.append(empty_log(table))
             raise LogTruncatedError(emptied[0])
-        return past_state(*given)  # type: ignore[arg-type]  # any kind
+        return past_state(log, snapshots, number)
 
     monkeypatch.setattr(past_versions, "past_state", looked_too_early)
     assert found(table, first) == ["a", "b"]
