@@ -88,8 +88,9 @@ simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000 [THEME=
 adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-soak: $(DEV)  ## hours of steady work with kills, nothing lost, nothing grows: make soak HOURS=1
-	$(BIN)/python -m tests.soak --hours $(or $(HOURS),1) $(if $(SEED),--seed $(SEED))
+soak: $(DEV)  ## steady work with kills, nothing lost, nothing grows: HOURS=1, or simulated DAYS=5
+	$(BIN)/python -m $(if $(DAYS),tests.simulation.soak --days $(DAYS),tests.soak --hours \
+		$(or $(HOURS),1)) $(if $(SEED),--seed $(SEED))
 
 hostile: $(DEV)  ## hostile records for all decoders: make hostile COUNT=1000000
 	$(BIN)/python -m tests.adversary.hostile_records --count $(or $(COUNT),100000)
