@@ -42,26 +42,28 @@ NAME = f"lakebed-{INSTANCE}"
 
 class Unseen(NamedTuple):
     """What stories in the local cloud cannot show, or do not. role, actions, resource: patterns
-    that are found in a statement's."""
+    that are found in a statement's. now_and_then: whether it is shown when work happens to meet."""
 
     role: str
     actions: str
     resource: str
     reason: str
+    now_and_then: bool = False
 
 
+EMPTIED = "a log that was emptied meanwhile"
 UNSEEN = (
     Unseen("", "logs:", "log-group", "the platform writes logs, here to files"),
     Unseen("", "sqs:GetQueueAttributes", ".fifo", "Lambda asks for them to map a queue"),
     Unseen("ExecutionRole", "ecr:", "", "Fargate fetches images, here they are folders"),
     Unseen("", "s3:AbortMultipartUpload", "", "an upload of parts that fails half-way"),
     Unseen("query-", "s3:ListBucket", "-results-", "S3 answers 403 without it, not 404"),
-    Unseen("bulk-import-[FJ]", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
+    Unseen("bulk-import-[FJ]", "dynamodb:GetItem", "-log$", EMPTIED, now_and_then=True),
     Unseen("bulk-import-[SJ]", "s3:ListBucket", "-data-", "S3 answers 403 without it, not 404"),
     Unseen("bulk-import-J", "s3:ListBucket", "-assets-", "EMR Serverless fetches what Spark runs"),
     Unseen("bulk-import-Start", "s3:DeleteObject", "", "a run that the platform refuses"),
-    Unseen("feeds-Ta", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
-    Unseen("batching-H", "dynamodb:GetItem", "-log$", "a log that was emptied meanwhile"),
+    Unseen("feeds-Ta", "dynamodb:GetItem", "-log$", EMPTIED, now_and_then=True),
+    Unseen("batching-H", "dynamodb:GetItem", "-log$", EMPTIED, now_and_then=True),
     Unseen("batching-H", "dynamodb:GetItem", "-tracker$", "a bulk import that was rejected"),
     Unseen("events-Pub", "dynamodb:ListStreams", "", "Lambda lists streams to map one"),
     Unseen("events-Pub", "dynamodb:DescribeStream", "", "Lambda looks at a stream to map it"),
@@ -135,7 +137,8 @@ def test_what_roles_may_do_is_needed_by_some_story(notes: list[dict[str, Any]]) 
         if action not in note["used"]
         for reason in unseen(note, action)
     }
-    assert reasons == set(UNSEEN), "a reason for what some story uses"
+    used = {one for one in UNSEEN if one not in reasons and not one.now_and_then}
+    assert not used, f"a reason for what some story uses: {used}"
 
 
 @pytest.mark.timeout(600)
