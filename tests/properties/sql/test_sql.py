@@ -75,8 +75,8 @@ class Life:
                 it.rows = [row for row in it.rows if bag([row])[0] not in taken]
             case "keep":
                 self.copies.append(self.copy())
-            case "tag" if self.copies:
-                copy = data.draw(st.sampled_from(self.copies))
+            case "tag" if free := self.untagged():
+                copy = data.draw(st.sampled_from(free))
                 with suppress(VersionExpiredError):
                     it.table.tag(f"v{copy.number}", as_of=copy.number)
                     copy.tag = f"v{copy.number}"
@@ -84,6 +84,11 @@ class Life:
                 pass
             case _:
                 it.act(action, data)
+
+    def untagged(self) -> list[Copy]:
+        """Return the copies of versions that have no tag; of one version there may be several."""
+        tagged = {copy.number for copy in self.copies if copy.tag}
+        return [copy for copy in self.copies if copy.number not in tagged]
 
     def copy(self) -> Copy:
         number = self.world.lake.status("t")[0].number
