@@ -30,6 +30,7 @@ from lakebed.model.paths import commits_prefix, file_path, files_prefix, snapsho
 from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.file_changes import ReplaceFiles
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.statestore.write_snapshot import WriteSnapshot
 from tests.simulation.auditor import Auditor
 from tests.simulation.faults.weather import Weather
@@ -261,6 +262,8 @@ class LongDays:
             Violation: a job is left, or an object that no table needs.
         """
         self.weather.clear_up()
+        for old in self._machines:
+            old.close()
         machine = self._machine(CrashPlan())
         self._machines = [machine] * MACHINES
         for _ in range(3):
@@ -303,7 +306,8 @@ class LongDays:
             reader.close()
         self._note("memory", "MiB", memory_mib(os.getpid()))
         self._note("handles", "handles", handles(os.getpid()))
-        self._note("messages", "messages", sum(self.shared.queues.open(COMPACTION_QUEUE).depth()))
+        queues = [self.shared.queues.open(name) for name in (COMPACTION_QUEUE, COMMIT_QUEUE)]
+        self._note("messages", "messages", sum(sum(queue.depth()) for queue in queues))
 
     def _compare(self, reader: Machine, name: str, rows: SteadyRows) -> None:
         table = reader.catalog.find(name)
