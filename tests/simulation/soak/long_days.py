@@ -105,6 +105,7 @@ class LongDays:
     def __init__(
         self, seed: int, scratch: Path, *, leaves: int, parts: Parts | None = None
     ) -> None:
+        parts = parts or Parts()
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
         self.scheduler = Scheduler(self.clock, self.rng)
@@ -117,14 +118,14 @@ class LongDays:
         self.counts: Counter[str] = Counter()
         self.lines: dict[str, Line] = {}
         self.shared = Shared(
-            logs=ObservedLogs(self.clock, self._auditor_of, (parts or Parts()).log),
+            logs=ObservedLogs(self.clock, self._auditor_of, parts.log),
             objects=PlainObjects(self.clock, self._auditor_of, lambda _: False),
             queues=MemoryJobQueues(self.clock),
             tracker=MemoryJobTracker(),
             registry=MemoryTableRegistry(),
             weather=self.weather,
             scratch=scratch,
-            parts=parts or Parts(),
+            parts=parts,
             parquet=False,
             own_time=False,
             doubtful=[],
