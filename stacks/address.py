@@ -7,6 +7,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 from msgspec import UNSET
 
+from lakebed.config.account_quotas import quotas_said
 from lakebed.config.deployed_release import DEPLOYED_RELEASE
 from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
 from lakebed.config.environments import sources_in
@@ -65,13 +66,15 @@ class AddressStack(Stack):
 
 
 def _warn_of_quotas(scope: Construct, deployment: Deployment) -> None:
-    """Say what a new account has not enough of. What an account was given since, only AWS knows."""
+    """Say what a new account has not enough of, where settings do not say what this one has."""
+    said = quotas_said(deployment.settings.account_quotas)
     for quota in QUOTAS:
         needs = quota.needed_by(deployment)
-        if needs > quota.new_account:
+        if quota.code not in said and needs > quota.new_account:
             Annotations.of(scope).add_warning_v2(
                 f"lakebed:quota-{quota.code}",
                 f"the instance may use {needs} of {quota.service} {quota.code} ({quota.name}); a"
                 f" new account has {quota.new_account}: ask Service Quotas for {needs} before you"
-                f" deploy, or deploy with less: {', '.join(quota.settings)}",
+                f" deploy, or deploy with less: {', '.join(quota.settings)}; account_quotas says"
+                " what yours has",
             )

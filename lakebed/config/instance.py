@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NewType
 import msgspec
 from msgspec import Meta
 
+from lakebed.config.account_quotas import AccountQuotas
 from lakebed.config.alarm_settings import (
     AlarmMail,
     AlarmTopic,
@@ -235,6 +236,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     vpc_id: VpcId = ""
     subnet_ids: SubnetIds = ""
     zones: Zones = ""
+    account_quotas: AccountQuotas = ""
     function_runs_max: FunctionRuns = FUNCTION_RUNS_MIN
     bulk_import_vcpus_max: BulkImportVcpus = 16
     spark_clusters: SparkClusters = False

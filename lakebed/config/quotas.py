@@ -12,8 +12,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from lakebed.config.account_quotas import quotas_said
 from lakebed.config.fargate import ON_DEMAND, ON_DEMAND_OF, SPOT, Capacity
 from lakebed.config.instance import Deployment, InstanceSettings
+from lakebed.errors import InvalidError
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,3 +118,31 @@ QUOTAS = (FUNCTION_RUNS, FARGATE_VCPUS, FARGATE_SPOT_VCPUS, SPARK_VCPUS, NETWORK
 def quotas_needed(settings: InstanceSettings) -> dict[str, int]:
     """Return what an instance needs of each quota, by the quota's code."""
     return {quota.code: quota.needed(settings) for quota in QUOTAS}
+
+
+def check_quotas(deployment: Deployment) -> None:
+    """Refuse an instance that may use more than its account has, as far as its settings say that.
+
+    Raises:
+        InvalidError: it needs more of some; the settings name one twice, or one that no instance
+            comes near.
+    """
+    said = quotas_said(deployment.settings.account_quotas)
+    known = {quota.code: quota for quota in QUOTAS}
+    if unknown := sorted(said.keys() - known.keys()):
+        hint = f"name one of {', '.join(f'{code} ({q.name})' for code, q in known.items())}"
+        raise InvalidError(
+            "not a quota that an instance needs", account_quotas=unknown[0], hint=hint
+        )
+    for code, has in said.items():
+        quota = known[code]
+        needs = quota.needed_by(deployment)
+        if needs > has:
+            raise InvalidError(
+                "the instance may use more than its account has",
+                quota=f"{quota.service} {code} ({quota.name})",
+                needed=needs,
+                account_has=has,
+                hint=f"deploy with less: {', '.join(quota.settings)}; or ask Service Quotas for"
+                f" {needs}, and say {code}={needs} in account_quotas once you have them",
+            )

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lakebed.config.quotas import FARGATE_VCPUS, FUNCTION_RUNS, SPARK_VCPUS
+from lakebed.errors import InvalidError
 from tests.stacks.conftest import Synthesize, Templates
 from tests.stacks.test_alarms import of_type
 from tests.stacks.test_checks import reports
@@ -86,3 +89,19 @@ def test_settings_beyond_a_new_accounts_quotas_are_warned_of(
     said = warned[f"{prefix}{FUNCTION_RUNS.code}"]
     assert "ask Service Quotas for 200 before you deploy" in said
     assert "function_runs_max" in said
+
+
+def test_nothing_is_synthesized_that_needs_more_than_the_account_has(
+    synthesize: Synthesize, tmp_path: Path
+) -> None:
+    has = f"{FUNCTION_RUNS.code}=100,{FARGATE_VCPUS.code}=40"
+    with pytest.raises(InvalidError, match=r"needed=200 account_has=100.*ask Service Quotas for"):
+        synthesize(tmp_path, account_quotas=has, function_runs_max="200", ingest_tasks_max="20")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_an_account_has_is_not_warned_of(synthesize: Synthesize, tmp_path: Path) -> None:
+    has = f"{FUNCTION_RUNS.code}=1000,{FARGATE_VCPUS.code}=40"
+    synthesize(tmp_path, account_quotas=has, function_runs_max="200", ingest_tasks_max="20")
+    found = [v["ruleName"] for report in reports(tmp_path).values() for v in report["violations"]]
+    assert not [name for name in found if name.startswith("Annotation::lakebed:quota-")]

@@ -9,6 +9,7 @@ from lakebed.config.deployments.instance_file import TAGS, WITHOUT, InstanceFile
 from lakebed.config.deployments.optional_stacks import stacks_of
 from lakebed.config.deployments.tags import checked_tags
 from lakebed.config.instance import Deployment, instance_id, instance_settings
+from lakebed.config.quotas import check_quotas
 from lakebed.errors import InvalidError
 
 FILE = "file"
@@ -21,7 +22,8 @@ def deployment_of(context: Mapping[str, object]) -> Deployment:
 
     Raises:
         InvalidError: no instance, or a wrong one; an unknown setting, or a wrong value; stacks that
-            do not go without each other; wrong tags; a file that says any of these.
+            do not go without each other; more than the account has, where settings say what that
+            is; wrong tags; a file that says any of these.
     """
     given = {name: value for name, value in context.items() if not set("@:/") & set(name)}
     path = given.pop(FILE, "")
@@ -33,12 +35,14 @@ def deployment_of(context: Mapping[str, object]) -> Deployment:
     without = _listed(given.pop(WITHOUT)) if WITHOUT in given else list(file.without)
     tags = _tags(given.pop(TAGS)) if TAGS in given else dict(file.tags)
     settings = instance_settings({**file.settings, **given})
-    return Deployment(
+    deployment = Deployment(
         instance=instance_id(name),
         settings=settings,
         stacks=stacks_of(settings, without),
         tags=tags,
     )
+    check_quotas(deployment)
+    return deployment
 
 
 def _listed(said: object) -> list[str]:

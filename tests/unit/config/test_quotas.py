@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.config.instance import InstanceSettings, instance_settings
+from lakebed.config.deployments.deployment import deployment_of
+from lakebed.config.instance import Deployment, InstanceSettings, instance_settings
 from lakebed.config.job_queues import COMMITS, JOB_QUEUES, QUERIES, TICK_QUEUES
 from lakebed.config.quotas import (
     FARGATE_SPOT_VCPUS,
@@ -16,6 +17,7 @@ from lakebed.config.quotas import (
     Quota,
     quotas_needed,
 )
+from lakebed.errors import InvalidError
 
 PAGE = Path(__file__).parents[3] / "docs/operate/deploy.md"
 
@@ -96,3 +98,38 @@ def test_functions_with_a_queue_share_what_runs_the_account_has() -> None:
     for shape in (*JOB_QUEUES, *TICK_QUEUES):
         assert shape.runs_max(200) == 20
         assert shape.runs_max(10_000) == 1_000
+
+
+def deployed(**settings: str) -> Deployment:
+    return deployment_of({"instance": "dev", **settings})
+
+
+@pytest.mark.parametrize("quota", QUOTAS, ids=lambda quota: quota.code)
+def test_an_instance_may_use_all_of_what_its_account_has_and_no_more(quota: Quota) -> None:
+    needs = quota.needed(InstanceSettings())
+    assert deployed(account_quotas=f"{quota.code}={needs}").settings.account_quotas
+    with pytest.raises(
+        InvalidError, match=rf"{quota.code}.*needed={needs} account_has={needs - 1}"
+    ):
+        deployed(account_quotas=f"{quota.code}={needs - 1}")
+
+
+def test_what_an_account_has_not_does_not_matter_to_stacks_that_are_left_out() -> None:
+    has_none = f"{SPARK_VCPUS.code}=0"
+    assert deployed(account_quotas=has_none, without="bulk-import")
+    with pytest.raises(InvalidError, match="the instance may use more than its account has"):
+        deployed(account_quotas=has_none)
+
+
+@pytest.mark.parametrize(
+    ("quotas", "said"),
+    [
+        ("40", r"give what the account has of quotas of AWS, as `CODE=NUMBER`"),
+        (f"{FARGATE_VCPUS.code}=-1", "account_quotas"),
+        (f"{FARGATE_VCPUS.code}=40,{FARGATE_VCPUS.code}=50", "a quota is named twice"),
+        ("L-00000000=40", rf"not a quota that an instance needs.*{FARGATE_VCPUS.code}"),
+    ],
+)
+def test_what_is_not_a_quota_is_refused(quotas: str, said: str) -> None:
+    with pytest.raises(InvalidError, match=said):
+        deployed(account_quotas=quotas)
