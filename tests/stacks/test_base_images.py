@@ -151,10 +151,11 @@ def test_an_image_without_a_registry_and_a_tag_is_refused(base: str, tmp_path: P
         pin([path])
 
 
-def test_images_of_tasks_have_one_base_which_can_be_pinned() -> None:
+def test_images_of_tasks_have_one_base_which_is_pinned() -> None:
     lines = set()
     for path in ROOT.glob("containers/*/Dockerfile"):
         found = base_images._FROM.search(path.read_text())
         assert found is not None, path
+        assert found["digest"], path
         lines.add(found[0])
     assert len(lines) == 1
