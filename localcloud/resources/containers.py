@@ -9,7 +9,7 @@ from localcloud.resources.making import Made, Making, Properties
 from localcloud.services.emulator import ACCOUNT, REGION
 from localcloud.templates.running import MIB, TaskSpec
 
-IGNORED = ("Cpu", "NetworkMode", "RequiresCompatibilities", "RuntimePlatform")
+IGNORED = ("Cpu", "RuntimePlatform")
 TOLD = ("Name", "Image", "Command", "EntryPoint", "Environment", "Essential", "StopTimeout")
 NOT_TOLD = (
     "Cpu",
@@ -33,6 +33,15 @@ def make_cluster(making: Making, properties: Properties) -> Made:
     making.running.clusters.append(name)
     arn = f"arn:aws:ecs:{REGION}:{ACCOUNT}:cluster/{name}"
     return Made(name, {"Arn": arn}, lambda: ecs.delete_cluster(cluster=name))
+
+
+def make_capacity_provider(making: Making, properties: Properties) -> Made:
+    """Machines of the instance's own, by name only: tasks are processes of this machine."""
+    ecs = making.client("ecs")
+    name = properties.need("Name")
+    group = properties.need("AutoScalingGroupProvider")["AutoScalingGroupArn"]
+    ecs.create_capacity_provider(name=name, autoScalingGroupProvider={"autoScalingGroupArn": group})
+    return Made(name, {}, lambda: ecs.delete_capacity_provider(capacityProvider=name))
 
 
 def make_task_definition(making: Making, properties: Properties) -> Made:
@@ -60,8 +69,8 @@ def make_task_definition(making: Making, properties: Properties) -> Made:
         **({"executionRoleArn": fetches} if fetches else {}),
         memory=str(memory),
         tags=[_camel(tag) for tag in properties.take("Tags", [])],
-        networkMode="awsvpc",
-        requiresCompatibilities=["FARGATE"],
+        networkMode=properties.take("NetworkMode", "awsvpc"),
+        requiresCompatibilities=properties.take("RequiresCompatibilities", ["FARGATE"]),
         containerDefinitions=[_camel(container)],
     )
     arn = answer["taskDefinition"]["taskDefinitionArn"]

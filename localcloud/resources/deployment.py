@@ -52,7 +52,7 @@ class LocalDeployment:
         return left
 
     def _deploy(self, template: Template) -> None:
-        made: dict[str, Made] = {}
+        made = {name: Made(str(one["Default"])) for name, one in template.parameters.items()}
 
         def attribute(id_: str, name: str) -> object:
             if id_ not in made:

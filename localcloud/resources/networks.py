@@ -1,4 +1,4 @@
-"""Makers of networks: on one machine there is one, so they are only noted."""
+"""Makers of networks and of machines: there is one of each here, so they are only noted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from localcloud.resources.making import Made, Making, Properties
 from localcloud.services.emulator import REGION
 
 PREFIXES = {
+    "AWS::AutoScaling::AutoScalingGroup": "asg",
     "AWS::EC2::FlowLog": "fl",
     "AWS::EC2::InternetGateway": "igw",
+    "AWS::EC2::LaunchTemplate": "lt",
     "AWS::EC2::Route": "route",
     "AWS::EC2::RouteTable": "rtb",
     "AWS::EC2::SecurityGroup": "sg",
@@ -24,7 +26,7 @@ PREFIXES = {
 
 
 def note_network(making: Making, properties: Properties) -> Made:
-    """Part of a network: it gets an id, and takes whatever its template says."""
+    """Part of a network, or machines: it gets an id, and takes whatever its template says."""
     rest = properties.rest()
     digest = hashlib.sha256(f"{making.stack}/{properties.logical_id}".encode()).hexdigest()
     id_ = f"{PREFIXES[properties.type]}-{digest[:17]}"
@@ -35,6 +37,7 @@ def note_network(making: Making, properties: Properties) -> Made:
         "GroupId": id_,
         "Id": id_,
         "InternetGatewayId": id_,
+        "LatestVersionNumber": "1",
         "RouteTableId": id_,
         "SubnetId": id_,
         "VpcId": rest.get("VpcId", id_),

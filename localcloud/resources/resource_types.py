@@ -17,7 +17,11 @@ from localcloud.resources.calls import (
     make_source,
     make_url,
 )
-from localcloud.resources.containers import make_cluster, make_task_definition
+from localcloud.resources.containers import (
+    make_capacity_provider,
+    make_cluster,
+    make_task_definition,
+)
 from localcloud.resources.making import Maker
 from localcloud.resources.networks import PREFIXES, note_network
 from localcloud.resources.permissions import (
@@ -72,6 +76,9 @@ RESOURCE_TYPES = {
     ),
     "AWS::CloudWatch::Dashboard": ResourceType(EMULATOR, "kept, not shown", make_dashboard),
     "AWS::DynamoDB::Table": ResourceType(EMULATOR, "with expiry, recovery and streams", make_table),
+    "AWS::ECS::CapacityProvider": ResourceType(
+        EMULATOR, "kept; tasks on its machines are processes of this one", make_capacity_provider
+    ),
     "AWS::ECS::Cluster": ResourceType(EMULATOR, "keeps what tasks were asked for", make_cluster),
     "AWS::ECS::TaskDefinition": ResourceType(
         RUNNER, "a process that sees its image's files, with the task's role", make_task_definition
@@ -82,7 +89,10 @@ RESOURCE_TYPES = {
     "AWS::EMRServerless::Application": ResourceType(
         RUNNER, "runs are local Spark processes, with the run's role", make_application
     ),
-    **{name: ResourceType(NOTED, "one machine has one network", note_network) for name in PREFIXES},
+    **{
+        name: ResourceType(NOTED, "there is one machine, with one network", note_network)
+        for name in PREFIXES
+    },
     "AWS::Events::Rule": ResourceType(
         RUNNER,
         "schedules call functions, in real or virtual time; the emulator sends events to queues",

@@ -36,7 +36,7 @@ def make_application(making: Making, properties: Properties) -> Made:
 
 def make_machine_profile(making: Making, properties: Properties) -> Made:
     """What gives machines of clusters a role."""
-    name = properties.need("InstanceProfileName")
+    name = properties.take("InstanceProfileName", properties.logical_id)
     (role,) = properties.need("Roles")
     arn = f"arn:aws:iam::{ACCOUNT}:role/{role}"
     spark = SparkSpec(name=name, assets=making.assets)

@@ -24,6 +24,7 @@ class Template(msgspec.Struct, frozen=True):
     resources: dict[str, dict[str, Any]]
     outputs: dict[str, dict[str, Any]]
     conditions: dict[str, Any]
+    parameters: dict[str, dict[str, Any]]
     assets: Mapping[str, Path]
     dockerfiles: Mapping[str, str]
     """Of assets that are images: relative to their folder."""
@@ -76,6 +77,7 @@ def _template(folder: Path, properties: Mapping[str, Any]) -> Template:
         body.get("Resources", {}),
         body.get("Outputs", {}),
         body.get("Conditions", {}),
+        body.get("Parameters", {}),
         assets,
         dockerfiles,
     )

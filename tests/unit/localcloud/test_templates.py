@@ -80,7 +80,7 @@ def test_a_folder_without_an_assembly_is_refused(tmp_path: Path) -> None:
 
 def test_a_type_for_which_nothing_stands_in_is_refused_by_name() -> None:
     resources = {"Net": {"Type": "AWS::Redshift::Cluster"}, "T": outcomes("t")}
-    template = Template("jobs", resources, {}, {}, {}, {})
+    template = Template("jobs", resources, {}, {}, {}, {}, {})
     with pytest.raises(InvalidError, match="stack=jobs resource=Net type=AWS::Redshift::Cluster"):
         refuse_unknown_types(template)
 
@@ -95,7 +95,7 @@ def test_a_property_that_nobody_takes_is_refused_by_name() -> None:
 
 
 def test_an_address_of_a_function_that_is_open_to_all_is_refused() -> None:
-    template = Template("jobs", {}, {}, {}, {}, {})
+    template = Template("jobs", {}, {}, {}, {}, {}, {})
     making = Making(cast("Amazon", None), template, running=Running(), images=Path())
     url = Properties("AWS::Lambda::Url", "Url", {"TargetFunctionArn": "a:f", "AuthType": "NONE"})
     with pytest.raises(InvalidError, match=r"open to all.*function=f type=NONE"):
