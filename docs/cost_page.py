@@ -60,9 +60,9 @@ templates. Buckets, tables of DynamoDB, schedules, the parameter and EMR Serverl
 what they store; no task runs, and the network's gateways are free. A table that is idle adds
 {idle_table:.4f}. A paused instance (`-c paused=true`) costs {paused:.2f}: its queues are not asked.
 
-With `-c task_addresses=private` its network has four endpoints of 0.01 an hour: 29.20 more, whether
-tasks run or not ([why](../decisions/0015-tasks-have-public-addresses.md)). With a network of yours
-they are yours.
+With `-c task_addresses=private` its network has four endpoints of 0.01 an hour, seven where tasks
+run on machines of EC2: 29.20 or 51.10 more, whether tasks run or not
+([why](../decisions/0015-tasks-have-public-addresses.md)). With a network of yours they are yours.
 
 ## A TB, from its arrival to rest
 

@@ -49,7 +49,9 @@ class AddressStack(Stack):
             batches_table=stores.batches.table_name if is_batched else UNSET,
             sources=tuple(sources_in(deployment.settings.sources)) if is_batched else UNSET,
             queues={queue.kind: queue.queue.queue_url for queue in queues},
-            quotas={quota.code: quota.needed_by(deployment) for quota in QUOTAS},
+            quotas={
+                quota.code: needs for quota in QUOTAS if (needs := quota.needed_by(deployment))
+            },
             packages=recorded_packages(deployment) or UNSET,
             key_arn=deployment.settings.key_arn or UNSET,
             release=DEPLOYED_RELEASE,

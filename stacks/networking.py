@@ -12,10 +12,11 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from lakebed.config.environments import NetworkCheckEnvironment
-from lakebed.config.instance import Deployment
+from lakebed.config.instance import Deployment, InstanceSettings
 from stacks import permissions, trust
 from stacks.constructs.kept_exports import keep_exports
 from stacks.constructs.log_group import log_group
+from stacks.constructs.machines import Machines
 from stacks.constructs.names import NamedCluster
 from stacks.constructs.python_bundle import STATE
 from stacks.constructs.python_function import PythonFunction
@@ -33,6 +34,13 @@ ENDPOINTS = {
     "Sqs": ec2.InterfaceVpcEndpointAwsService.SQS,
 }
 """What a task without a public address calls, besides S3 and DynamoDB: its image comes from ECR."""
+CALLED_BY_MACHINES = {
+    "Ecs": ec2.InterfaceVpcEndpointAwsService.ECS,
+    "EcsAgent": ec2.InterfaceVpcEndpointAwsService.ECS_AGENT,
+    "EcsTelemetry": ec2.InterfaceVpcEndpointAwsService.ECS_TELEMETRY,
+}
+"""What a machine without a public address calls, besides: its agent takes orders from ECS."""
+OF_FARGATE = ("FARGATE", "FARGATE_SPOT")
 
 
 class NetworkingStack(Stack):
@@ -56,7 +64,7 @@ class NetworkingStack(Stack):
             self,
             "Cluster",
             cluster_name=self.cluster.cluster_name,
-            capacity_providers=["FARGATE", "FARGATE_SPOT"],
+            capacity_providers=list(OF_FARGATE),
             cluster_settings=[
                 ecs.CfnCluster.ClusterSettingsProperty(name="containerInsights", value="enabled")
             ],
@@ -74,16 +82,35 @@ class NetworkingStack(Stack):
         self.public = settings.task_addresses == "public"
         keep_exports(self, cluster.attr_arn)
         self.export_value(self.security_group.attr_group_id)
+        self.subnet_ids = self._subnets(vpc, settings)
         if vpc is None:
-            self.subnet_ids = settings.subnet_ids.split(",")
             self._check(deployment)
-            return
-        subnets = vpc.public_subnets if self.public else vpc.isolated_subnets
-        self.subnet_ids = [subnet.subnet_id for subnet in subnets]
-        for id_ in (self.vpc_id, *self.subnet_ids):
-            self.export_value(id_)
-        if not self.public:
+        elif not self.public:
             self._endpoints(deployment, vpc)
+        if deployment.settings_in_use().tasks_on_machines():
+            machines = self._machines(deployment)
+            cluster.capacity_providers = [*OF_FARGATE, machines.provider.ref]
+
+    def _subnets(self, vpc: ec2.Vpc | None, settings: InstanceSettings) -> list[str]:
+        """Return the subnets of tasks. Those of a network of the instance are exported."""
+        if vpc is None:
+            return settings.subnet_ids.split(",")
+        subnets = vpc.public_subnets if self.public else vpc.isolated_subnets
+        ids = [subnet.subnet_id for subnet in subnets]
+        for id_ in (self.vpc_id, *ids):
+            self.export_value(id_)
+        return ids
+
+    def _machines(self, deployment: Deployment) -> Machines:
+        return Machines(
+            self,
+            "Machines",
+            deployment=deployment,
+            cluster=self.cluster,
+            subnet_ids=self.subnet_ids,
+            security_group=self.security_group,
+            public=self.public,
+        )
 
     def _check(self, deployment: Deployment) -> None:
         """Check a user's network each time another one is named: one without S3 is refused."""
@@ -164,7 +191,9 @@ class NetworkingStack(Stack):
                 )
             ],
         )
-        for name, service in ENDPOINTS.items():
+        has_machines = deployment.settings_in_use().tasks_on_machines() > 0
+        called = ENDPOINTS | (CALLED_BY_MACHINES if has_machines else {})
+        for name, service in called.items():
             ec2.CfnVPCEndpoint(
                 self,
                 f"{name}Endpoint",

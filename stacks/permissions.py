@@ -32,7 +32,12 @@ TASKS = "tasks get their ids when they are started; their cluster is exact"
 RUNS = "runs of Spark get their ids when they are started; their application is exact"
 WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
 """What it takes to put an object in parts, or to give it up half-way."""
-UNNAMED = {"ec2:DescribeVpcEndpoints", "ecr:GetAuthorizationToken", "ecs:ListTasks"}
+UNNAMED = {
+    "ec2:DescribeVpcEndpoints",
+    "ecr:GetAuthorizationToken",
+    "ecs:DiscoverPollEndpoint",
+    "ecs:ListTasks",
+}
 """IAM knows no resource for these."""
 
 _REPORTS = ["job#*", "task#*"]

@@ -14,6 +14,7 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.feeds.further_processes import PROGRAM
+from lakebed.bootstrap.functions.task_start import task_runner
 from lakebed.bootstrap.object_places import GIVEN
 from lakebed.config.environments import StartedTaskEnvironment, environment_of
 from lakebed.config.fargate import SPOT
@@ -50,14 +51,10 @@ def start_tasks(app: App, kind: str, count: int) -> TasksStarted:
 
 def start_on_platform(clients: AmazonClients, instance: str, kind: str, count: int) -> TasksStarted:
     """Start tasks on ECS, as the function of the instance is told that starts them by schedule."""
-    from lakebed.backends.aws.task_runner import EcsTaskRunner, FargateTask
-
     environment = _environment(clients, instance, kind)
-    said = msgspec.structs.asdict(environment)
-    task = msgspec.convert({**said, "subnets": tuple(environment.subnets.split(","))}, FargateTask)
     starts = StartByHand(
         kind,
-        runner=EcsTaskRunner(clients, task),
+        runner=task_runner(clients, environment),
         tasks_max=int(environment.tasks_max),
         setting=f"{kind}_tasks_max",
         rng=system_random(),

@@ -1,4 +1,4 @@
-"""Settings of an instance that say who hears of alarms, and of ends of jobs."""
+"""Settings of an instance: who hears of alarms and of ends of jobs, and what is measured."""
 
 from __future__ import annotations
 
@@ -75,6 +75,14 @@ JobEvents = Annotated[
         " EventBridge, from `lakebed.job`, on the account's default bus. Each costs a run of a"
         " function and a millionth of a dollar. Before `false` is deployed again, delete the stack"
         " `lakebed-INSTANCE-job-events`."
+    ),
+]
+TableMetrics = Annotated[
+    bool,
+    Meta(
+        description="Whether metrics of rows and failures are kept for each table as well. Each"
+        " table that changes is then paid for (`lakebed explain cost`). Events name their table"
+        " in either case."
     ),
 ]
 

@@ -210,7 +210,7 @@ class StartedTaskEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
     security_group: or several, separated by commas.
     public_address: ENABLED or DISABLED.
     tasks_max: at one time.
-    capacity: `fargate` or `fargate-spot`.
+    capacity: `fargate`, `fargate-spot` or `ec2`.
     """
 
     cluster: str

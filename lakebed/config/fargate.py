@@ -9,9 +9,11 @@ from typing import Literal
 
 from lakebed.errors import InvalidError
 
-Capacity = Literal["fargate", "fargate-spot"]
+Capacity = Literal["fargate", "fargate-spot", "ec2"]
 ON_DEMAND: Capacity = "fargate"
 SPOT: Capacity = "fargate-spot"
+MACHINES: Capacity = "ec2"
+"""Machines of the instance's own (`machines.py`)."""
 
 ON_DEMAND_OF = 4
 """Where tasks run on spot capacity, every fourth is started on demand. While AWS has no spot

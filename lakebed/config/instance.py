@@ -22,10 +22,18 @@ from lakebed.config.alarm_settings import (
     NoticesHttps,
     NoticesMail,
     NoticesQueue,
+    TableMetrics,
     check_alarms,
 )
 from lakebed.config.definitions.table_folder import TableFolder
-from lakebed.config.fargate import DISK_GIB_MAX, DISK_GIB_MIN, SPOT, Capacity, check_task_size
+from lakebed.config.fargate import (
+    DISK_GIB_MAX,
+    DISK_GIB_MIN,
+    MACHINES,
+    SPOT,
+    Capacity,
+    check_task_size,
+)
 from lakebed.config.feed_access import (
     FeedPorts,
     FeedPush,
@@ -37,6 +45,14 @@ from lakebed.config.feed_access import (
     check_feed_access,
 )
 from lakebed.config.functions import DISK_MIB_MIN, FUNCTION_RUNS_MIN, FunctionDisk, FunctionRuns
+from lakebed.config.machines import (
+    MachinesMax,
+    MachineType,
+    MachineTypes,
+    check_machines,
+    check_room,
+    machine_types,
+)
 from lakebed.config.networks import SubnetIds, TaskAddresses, VpcId, Zones, check_network
 from lakebed.config.packages import Packages
 from lakebed.config.people.role_settings import (
@@ -180,16 +196,19 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(
             description="`fargate-spot`: three of four tasks that ingest users' files run at about"
             " a third of the price, on machines that AWS may take back; the job begins again on"
-            " another."
+            " another. `ec2`: on machines of the instance (`machine_types`), none while no task"
+            " runs."
         ),
     ] = "fargate"
     compaction_capacity: Annotated[
         Capacity,
         Meta(
-            description="The same for tasks that run compaction jobs. `fargate`: all of them on"
-            " demand."
+            description="The same for tasks that run compaction jobs: `fargate`, all of them on"
+            " demand, `fargate-spot` or `ec2`."
         ),
     ] = SPOT
+    machine_types: MachineTypes = ""
+    machines_max: MachinesMax = 4
     task_vcpus: Annotated[
         Literal["0.25", "0.5", "1", "2", "4", "8", "16"],
         Meta(
@@ -214,7 +233,9 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             ge=DISK_GIB_MIN,
             le=DISK_GIB_MAX,
             description="Disk of each task. Its image takes 2, and it holds users' files while they"
-            " are ingested, and what a merge writes. 20 cost nothing.",
+            " are ingested, and what a merge writes. 20 cost nothing; on `ec2` tasks share"
+            " their machine's disk, which has room for as much for each and is paid for while it"
+            " runs.",
         ),
     ] = DISK_GIB_MIN
     function_disk_mib: FunctionDisk = DISK_MIB_MIN
@@ -257,14 +278,7 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     people_admin: PeopleAdmin = ""
     packages: Packages = ""
     tables: TableFolder = ""
-    table_metrics: Annotated[
-        bool,
-        Meta(
-            description="Whether metrics of rows and failures are kept for each table as well. Each"
-            " table that changes is then paid for (`lakebed explain cost`). Events name their table"
-            " in either case."
-        ),
-    ] = False
+    table_metrics: TableMetrics = False
     history_days: Annotated[
         int,
         Meta(
@@ -279,6 +293,18 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Literal["1", "7", "30", "90", "365", "3653"],
         Meta(description="Days for which logs of functions and tasks are kept."),
     ] = "30"
+
+    def tasks_on_machines(self) -> int:
+        """Return how many tasks may run at one time on machines of the instance's own."""
+        pools = (
+            (self.ingest_capacity, self.ingest_tasks_max),
+            (self.compaction_capacity, self.compaction_tasks_max),
+        )
+        return sum(tasks_max for capacity, tasks_max in pools if capacity == MACHINES)
+
+    def machines(self) -> list[MachineType]:
+        """Return the types of machines of the instance's own."""
+        return machine_types(self.machine_types, architecture=self.architecture)
 
     def arns(self) -> dict[str, str]:
         """Return the ARNs that settings hold, by the setting's name."""
@@ -295,8 +321,8 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
 
     Raises:
         InvalidError: an unknown name (with the nearest known one), a value out of bounds, settings
-            of a network that do not fit together, a size of tasks that Fargate does not have, or
-            ARNs that do not fit together.
+            of a network that do not fit together, a size of tasks that Fargate does not have,
+            machines on which they do not fit, or ARNs that do not fit together.
     """
     page = "instance"
     found = changed(InstanceSettings(), changes, texts=True, page=page)
@@ -305,6 +331,17 @@ def instance_settings(changes: Mapping[str, object]) -> InstanceSettings:
     check_people(found)
     check_arns(found.arns())
     check_task_size(vcpus=found.task_vcpus, memory_mib=found.task_memory_mib)
+    if tasks := found.tasks_on_machines():
+        types = found.machines()
+        vcpus, memory_mib = found.task_vcpus, found.task_memory_mib
+        check_machines(types, architecture=found.architecture, vcpus=vcpus, memory_mib=memory_mib)
+        check_room(
+            types,
+            machines_max=found.machines_max,
+            tasks_max=tasks,
+            vcpus=vcpus,
+            memory_mib=memory_mib,
+        )
     check_spark_clusters(
         clusters=found.spark_clusters,
         shared=found.shared_cluster,
@@ -328,6 +365,12 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     stacks: frozenset[str] = frozenset()
     tags: Mapping[str, str] = {}
 
+    def settings_in_use(self) -> InstanceSettings:
+        """Return the settings, without tasks of a stack that it does not have."""
+        if "ingest" in self.stacks:
+            return self.settings
+        return msgspec.structs.replace(self.settings, ingest_tasks_max=0)
+
     def name(self, *parts: str) -> str:
         """Return the physical name of one of its resources."""
         return physical_name(self.instance, *parts)
@@ -335,6 +378,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     def all_tags(self) -> dict[str, str]:
         """Return the tags of all its resources: its owner's, and ours."""
         return {**self.tags, INSTANCE_TAG: self.instance}
+
+
+def capacity_provider(instance: InstanceId) -> str:
+    """Return the name by which ECS knows an instance's machines."""
+    return physical_name(instance, "machines")
 
 
 def parameter_name(instance: InstanceId) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from lakebed.config.account_quotas import quotas_said
-from lakebed.config.fargate import ON_DEMAND, ON_DEMAND_OF, SPOT, Capacity
+from lakebed.config.fargate import MACHINES, ON_DEMAND, ON_DEMAND_OF, SPOT, Capacity
 from lakebed.config.instance import Deployment, InstanceSettings
 from lakebed.errors import InvalidError
 
@@ -40,15 +40,12 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
         """Return how much of it an instance needs with the stacks that it has."""
         if self.stack and self.stack not in deployment.stacks:
             return 0
-        settings = deployment.settings
-        if "ingest" not in deployment.stacks:
-            settings = msgspec.structs.replace(settings, ingest_tasks_max=0)
-        return self.needed(settings)
+        return self.needed(deployment.settings_in_use())
 
 
 def vcpus_needed(settings: InstanceSettings, *, spot: bool) -> int:
-    """Return the processors of all tasks that may run at one time, on demand or on spot capacity.
-    Where most run on spot capacity, a share is started on demand."""
+    """Return the processors of all tasks that may run on Fargate at one time, on demand or on spot
+    capacity. Where most run on spot capacity, a share is started on demand."""
     pools: list[tuple[int, Capacity]] = [
         (settings.ingest_tasks_max, settings.ingest_capacity),
         (settings.compaction_tasks_max, settings.compaction_capacity),
@@ -56,9 +53,18 @@ def vcpus_needed(settings: InstanceSettings, *, spot: bool) -> int:
     ]
     tasks = 0
     for tasks_max, capacity in pools:
+        if capacity == MACHINES:
+            continue
         on_demand = -(-tasks_max // ON_DEMAND_OF) if capacity == SPOT else tasks_max
         tasks += tasks_max - on_demand if spot else on_demand
     return math.ceil(tasks * float(settings.task_vcpus))
+
+
+def machine_vcpus_needed(settings: InstanceSettings) -> int:
+    """Return the processors of all machines of the instance's own that may run at one time."""
+    if not settings.tasks_on_machines():
+        return 0
+    return settings.machines_max * max(one.vcpus for one in settings.machines())
 
 
 _OF_TASKS = (
@@ -93,6 +99,21 @@ FARGATE_SPOT_VCPUS = Quota(
     needed=lambda settings: vcpus_needed(settings, spot=True),
     settings=_OF_TASKS,
 )
+MACHINE_VCPUS = Quota(
+    service="ec2",
+    code="L-1216C47A",
+    name="Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+    new_account=5,
+    needed=machine_vcpus_needed,
+    settings=(
+        "machines_max",
+        "machine_types",
+        "ingest_capacity",
+        "compaction_capacity",
+        "ingest_tasks_max",
+        "compaction_tasks_max",
+    ),
+)
 SPARK_VCPUS = Quota(
     service="emr-serverless",
     code="L-D05C8A75",
@@ -112,12 +133,21 @@ NETWORKS = Quota(
     stack="networking",
 )
 
-QUOTAS = (FUNCTION_RUNS, FARGATE_VCPUS, FARGATE_SPOT_VCPUS, SPARK_VCPUS, NETWORKS)
+QUOTAS = (
+    FUNCTION_RUNS,
+    FARGATE_VCPUS,
+    FARGATE_SPOT_VCPUS,
+    MACHINE_VCPUS,
+    SPARK_VCPUS,
+    NETWORKS,
+)
 
 
 def quotas_needed(settings: InstanceSettings) -> dict[str, int]:
-    """Return what an instance needs of each quota, by the quota's code."""
-    return {quota.code: quota.needed(settings) for quota in QUOTAS}
+    """Return what an instance needs of quotas, by their codes; nothing of those that it leaves
+    out."""
+    needs = {quota.code: quota.needed(settings) for quota in QUOTAS}
+    return {code: needed for code, needed in needs.items() if needed}
 
 
 def check_quotas(deployment: Deployment) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import Acknowledgment, Aws, Duration, Validations
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
@@ -19,7 +19,7 @@ from lakebed.config.environments import (
     TaskStartEnvironment,
     variables_of,
 )
-from lakebed.config.fargate import DISK_GIB_MIN, Capacity, cpu_units
+from lakebed.config.fargate import DISK_GIB_MIN, MACHINES, Capacity, cpu_units
 from lakebed.config.instance import Deployment
 from stacks import permissions, trust
 from stacks.constructs.encryption import use_key
@@ -114,7 +114,12 @@ class TaskPool(Construct):
             self._execution_role,
             "IAM knows no resource for the token with which images are fetched",
         )
-        self.definition = self._definition()
+        self.definition = (
+            self._definition_for_machines()
+            if start.capacity == MACHINES
+            else self._definition_for_fargate()
+        )
+        self._accept_variables()
         self._add_container(image, log, environment)
         self._start(start)
 
@@ -132,10 +137,10 @@ class TaskPool(Construct):
             platform=platforms.LINUX_ARM64 if self._is_arm else platforms.LINUX_AMD64,
         )
 
-    def _definition(self) -> ecs.FargateTaskDefinition:
+    def _definition_for_fargate(self) -> ecs.TaskDefinition:
         settings = self._deployment.settings
         architectures = ecs.CpuArchitecture
-        definition = ecs.FargateTaskDefinition(
+        return ecs.FargateTaskDefinition(
             self,
             "Definition",
             family=self._deployment.name(self._kind),
@@ -151,13 +156,30 @@ class TaskPool(Construct):
                 operating_system_family=ecs.OperatingSystemFamily.LINUX,
             ),
         )
-        Validations.of(definition).acknowledge(
+
+    def _definition_for_machines(self) -> ecs.TaskDefinition:
+        """Return a task that reaches services by its machine's address: an interface of its own
+        would have none that is public. The machine's own credentials are one hop too far for it."""
+        settings = self._deployment.settings
+        return ecs.TaskDefinition(
+            self,
+            "Definition",
+            compatibility=ecs.Compatibility.EC2,
+            network_mode=ecs.NetworkMode.BRIDGE,
+            family=self._deployment.name(self._kind),
+            cpu=str(cpu_units(settings.task_vcpus)),
+            memory_mib=str(settings.task_memory_mib),
+            task_role=self.role.without_policy_updates(),
+            execution_role=self._execution_role.without_policy_updates(),
+        )
+
+    def _accept_variables(self) -> None:
+        Validations.of(self.definition).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-ECS2",
                 reason="variables are names of the instance's parts, no secrets; roles open them",
             )
         )
-        return definition
 
     def _add_container(
         self,
@@ -174,10 +196,14 @@ class TaskPool(Construct):
             image=ecs.ContainerImage.from_docker_image_asset(image),
             cpu=cpu_units(settings.task_vcpus),
             memory_limit_mib=settings.task_memory_mib,
-            environment=variables_of(environment),
+            environment=variables_of(environment) | self._told_by_the_platform(),
             logging=ecs.LogDrivers.aws_logs(stream_prefix="task", log_group=log),
             stop_timeout=Duration.seconds(STOP_SECONDS),
         )
+
+    def _told_by_the_platform(self) -> dict[str, str]:
+        """Return variables that Fargate gives to tasks, and agents on machines do not always."""
+        return {"AWS_REGION": Aws.REGION} if not self.definition.is_fargate_compatible else {}
 
     def _role(
         self, id: str, service: iam.IPrincipal, statements: Sequence[iam.PolicyStatement]

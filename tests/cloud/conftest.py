@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("instance") / "assembly"
     settings = {"instance": INSTANCE, "architecture": "machine", "sources": SOURCES}
-    settings |= FEED_SETTINGS | PEOPLE_SETTINGS | {"tags": "team=data"}
+    settings |= FEED_SETTINGS | PEOPLE_SETTINGS | {"tags": "team=data", "ingest_capacity": "ec2"}
     synthesize(ROOT, folder, settings)
     return folder
 

@@ -44,6 +44,7 @@ def test_a_schedule_that_fires_twice_starts_tasks_once(instance: RunningInstance
         for task in cloud.client("ecs").describe_tasks(**asked)["tasks"]:
             tags = {tag["key"]: tag["value"] for tag in task["tags"]}
             assert tags == {"lakebed:instance": INSTANCE, "team": "data"}
+            assert task["capacityProviderName"] == f"lakebed-{INSTANCE}-machines"
 
 
 def held(table: Table) -> int:

@@ -27,6 +27,7 @@ def with_all(synthesize: Synthesize) -> Templates:
         sources=SOURCES,
         task_addresses="private",
         task_disk_gib="100",
+        ingest_capacity="ec2",
         feed_workers_max="1",
         feed_queues=QUEUE,
         feed_push="true",

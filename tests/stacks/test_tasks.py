@@ -2,6 +2,7 @@
 costs nothing while none runs."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,78 @@ def test_a_task_its_container_and_its_variables_are_of_one_size(
         variables = {v["Name"]: v["Value"] for v in container["Environment"]}
         assert float(variables["LAKEBED_TASK_VCPUS"]) * 1_024 == container["Cpu"]
         assert variables["LAKEBED_TASK_MEMORY_MIB"] == size[1]
+
+
+MACHINES = {"compaction_capacity": "ec2", "machine_types": "c7g.2xlarge", "machines_max": "7"}
+
+
+def test_tasks_run_on_machines_of_which_there_are_none_at_first(
+    synthesize: Synthesize, templates: Templates
+) -> None:
+    made = synthesize(**MACHINES)
+    (cluster,) = resources(made, "AWS::ECS::Cluster")
+    *of_fargate, own = cluster["Properties"]["CapacityProviders"]
+    assert of_fargate == ["FARGATE", "FARGATE_SPOT"]
+    parts = made["networking"]["Resources"]
+    provider = parts[own["Ref"]]["Properties"]
+    assert provider["Name"] == "lakebed-dev-machines"
+    group = parts[provider["AutoScalingGroupProvider"]["AutoScalingGroupArn"]["Ref"]]["Properties"]
+    assert (group["MinSize"], group["MaxSize"]) == ("0", "7")
+    assert "DesiredCapacity" not in group, "ECS says how many there are"
+    assert "AmazonECSManaged" in {tag["Key"] for tag in group["Tags"]}
+    policy = group["MixedInstancesPolicy"]["LaunchTemplate"]
+    assert policy["Overrides"] == [{"InstanceType": "c7g.2xlarge"}]
+    tasks, others = definitions(made), definitions(templates)
+    assert tasks["compaction"]["RequiresCompatibilities"] == ["EC2"]
+    assert tasks["compaction"]["NetworkMode"] == "bridge"
+    assert tasks["ingest"]["RequiresCompatibilities"] == ["FARGATE"]
+    for task in (tasks, others):
+        (container,) = task["compaction"]["ContainerDefinitions"]
+        container["Environment"] = [
+            one for one in container["Environment"] if one["Name"] != "AWS_REGION"
+        ]
+    for name in ("ContainerDefinitions", "Cpu", "Memory"):
+        assert _shown(tasks["compaction"][name]) == _shown(others["compaction"][name])
+    (variables,) = starters({"compaction": made["compaction"]})
+    assert variables["LAKEBED_CAPACITY"] == "ec2"
+    assert not resources(templates, "AWS::AutoScaling::AutoScalingGroup")
+
+
+def _shown(value: object) -> str:
+    """Return part of a template without the digests of images."""
+    return re.sub(r"[0-9a-f]{64}", "HASH", json.dumps(value))
+
+
+def test_nobody_gets_into_a_machine_and_tasks_get_no_role_of_it(synthesize: Synthesize) -> None:
+    made = synthesize(**MACHINES)
+    (template,) = resources(made, "AWS::EC2::LaunchTemplate")
+    data = template["Properties"]["LaunchTemplateData"]
+    assert data["MetadataOptions"] == {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}
+    assert "KeyName" not in data
+    (disk,) = data["BlockDeviceMappings"]
+    assert disk["Ebs"]["Encrypted"]
+    assert disk["Ebs"]["VolumeSize"] == 30 + 4 * 20, "four tasks of 4 GiB share 16 at the most"
+    image = made["networking"]["Parameters"][data["ImageId"]["Ref"]]
+    assert image["Type"] == "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>", "each deployment"
+    assert image["Default"].endswith("amazon-linux-2023/arm64/recommended/image_id")
+    (volume,) = data["TagSpecifications"]
+    assert {tag["Key"] for tag in volume["Tags"]} == {"lakebed:instance"}
+    (interface,) = data["NetworkInterfaces"]
+    (group,) = interface["Groups"]
+    logical_id, _ = group["Fn::GetAtt"]
+    assert "SecurityGroupIngress" not in made["networking"]["Resources"][logical_id]["Properties"]
+    assert interface["AssociatePublicIpAddress"]
+
+
+def test_machines_without_public_addresses_reach_ecs_by_endpoints(synthesize: Synthesize) -> None:
+    private = synthesize(**MACHINES, task_addresses="private")
+    (template,) = resources(private, "AWS::EC2::LaunchTemplate")
+    (interface,) = template["Properties"]["LaunchTemplateData"]["NetworkInterfaces"]
+    assert not interface["AssociatePublicIpAddress"]
+    endpoints = [e["Properties"] for e in resources(private, "AWS::EC2::VPCEndpoint")]
+    inside = [e for e in endpoints if e["VpcEndpointType"] == "Interface"]
+    services = {json.dumps(e["ServiceName"]).strip('"}]').rpartition(".")[2] for e in inside}
+    assert services == {"api", "dkr", "logs", "sqs", "ecs", "ecs-agent", "ecs-telemetry"}
 
 
 def test_most_compaction_runs_on_spot_capacity_unless_a_setting_says_otherwise(

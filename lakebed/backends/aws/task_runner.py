@@ -1,4 +1,4 @@
-"""Tasks of ECS on Fargate, of one family in one cluster."""
+"""Tasks of ECS, of one family in one cluster: on Fargate, or on machines of the instance."""
 
 from __future__ import annotations
 
@@ -32,13 +32,17 @@ STOPPED_IN_ORDER = {
     "ServiceSchedulerInitiated",
     "SpotInterruption",
     "TerminationNotice",
+    "InfrastructureHealth",
 }
-"""Operators stopped the task, or Fargate took its machine back: it gave its job back."""
+"""Operators stopped the task, or its machine was taken back or broke down: it gave its job back, or
+its message comes back."""
 ON_DEMAND: dict[str, Any] = {"launchType": "FARGATE"}
 """Also of a cluster that has no capacity providers yet, while an instance is updated."""
 SPOT: dict[str, Any] = {
     "capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT", "weight": 1}]
 }
+FULL_MACHINES_FIRST = {"type": "binpack", "field": "memory"}
+"""A machine goes when it is empty: tasks that are spread would keep all of them."""
 
 _RUN = Request(
     what="starting a task", needs="ecs:RunTask, ecs:TagResource, iam:PassRole", writes=True
@@ -47,11 +51,12 @@ _LIST = Request(what="counting tasks", needs="ecs:ListTasks")
 _DESCRIBE = Request(what="looking at tasks", needs="ecs:DescribeTasks")
 
 
-class FargateTask(msgspec.Struct, frozen=True, kw_only=True):
+class EcsTask(msgspec.Struct, frozen=True, kw_only=True):
     """Where tasks run, and what.
 
     cluster, task_definition: ARNs.
     security_group: or several, separated by commas.
+    capacity_provider: whose machines they run on, with the machines' addresses; "": on Fargate.
     """
 
     cluster: str
@@ -59,6 +64,7 @@ class FargateTask(msgspec.Struct, frozen=True, kw_only=True):
     subnets: tuple[str, ...]
     security_group: str
     public_address: Literal["ENABLED", "DISABLED"]
+    capacity_provider: str = ""
 
     @property
     def family(self) -> str:
@@ -70,7 +76,7 @@ class EcsTaskRunner:
     """Runs tasks of a family, with the tags of its definition. Those of earlier revisions are
     counted, too."""
 
-    def __init__(self, clients: AmazonClients, task: FargateTask) -> None:
+    def __init__(self, clients: AmazonClients, task: EcsTask) -> None:
         self._clients = clients
         self._task = task
         self._requests = clients.requests(AMAZON_CLUSTER, task.cluster.rpartition("/")[2])
@@ -82,28 +88,37 @@ class EcsTaskRunner:
     def start(self, once: str, *, spot: bool = False) -> None:
         """Ask for one task; ECS remembers for a day what was asked for under a token."""
         task = self._task
-        capacity = SPOT if spot else ON_DEMAND
         answer = self._run(
             _RUN,
             lambda: self._clients.ecs.run_task(
                 cluster=task.cluster,
                 taskDefinition=task.task_definition,
                 propagateTags="TASK_DEFINITION",
-                **capacity,
+                **self._place(spot=spot),
                 clientToken=digest_of(f"{task.family}/{once}".encode()).hex(),
-                networkConfiguration={
-                    "awsvpcConfiguration": {
-                        "subnets": list(task.subnets),
-                        "securityGroups": task.security_group.split(","),
-                        "assignPublicIp": task.public_address,
-                    }
-                },
             ),
         )
         for failure in answer.get("failures", []):
             hint = "see `lakebed explain tasks-not-started`"
             why = f"{failure.get('reason', '')} {failure.get('detail', '')}".strip()
             raise UnavailableError("a task was not started", why=why, hint=hint)
+
+    def _place(self, *, spot: bool) -> dict[str, Any]:
+        """Return where a task is to run."""
+        task = self._task
+        if task.capacity_provider:
+            provider = {"capacityProvider": task.capacity_provider, "weight": 1}
+            return {
+                "capacityProviderStrategy": [provider],
+                "placementStrategy": [FULL_MACHINES_FIRST],
+            }
+        network = {
+            "subnets": list(task.subnets),
+            "securityGroups": task.security_group.split(","),
+            "assignPublicIp": task.public_address,
+        }
+        capacity = SPOT if spot else ON_DEMAND
+        return {**capacity, "networkConfiguration": {"awsvpcConfiguration": network}}
 
     def failed_since(self, time: Micros) -> Sequence[FailedTask]:
         """Return tasks that ended with an error, or never ran."""

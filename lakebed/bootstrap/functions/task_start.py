@@ -12,12 +12,14 @@ import msgspec
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.functions.function_clients import amazon_clients
 from lakebed.config.environments import StartedTaskEnvironment, TaskStartEnvironment, environment_of
-from lakebed.config.fargate import SPOT
+from lakebed.config.fargate import MACHINES, SPOT
+from lakebed.config.instance import InstanceId, capacity_provider
 from lakebed.ports.job_queue import QueueLoad
 from lakebed.tasks.start_tasks import StartTasks
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
+    from lakebed.backends.aws.task_runner import EcsTaskRunner
 
 App = StartTasks
 
@@ -40,17 +42,25 @@ def started_by(
     load: Callable[[], QueueLoad],
 ) -> App:
     """Return what starts tasks as an environment says. load: what they are to do."""
-    from lakebed.backends.aws.task_runner import EcsTaskRunner, FargateTask
-
-    said = msgspec.structs.asdict(environment)
-    task = msgspec.convert({**said, "subnets": tuple(environment.subnets.split(","))}, FargateTask)
     return StartTasks(
         kind,
         load=load,
-        runner=EcsTaskRunner(clients, task),
+        runner=task_runner(clients, environment),
         tasks_max=int(environment.tasks_max),
         spot=environment.capacity == SPOT,
     )
+
+
+def task_runner(clients: AmazonClients, environment: StartedTaskEnvironment) -> EcsTaskRunner:
+    """Return what runs tasks as an environment says."""
+    from lakebed.backends.aws.task_runner import EcsTask, EcsTaskRunner
+
+    said = msgspec.structs.asdict(environment)
+    on_machines = environment.capacity == MACHINES
+    provider = capacity_provider(InstanceId(environment.instance)) if on_machines else ""
+    subnets = tuple(environment.subnets.split(","))
+    task = msgspec.convert({**said, "subnets": subnets, "capacity_provider": provider}, EcsTask)
+    return EcsTaskRunner(clients, task)
 
 
 ingest = partial(app, "ingest")

@@ -28,7 +28,8 @@ PARTS = (INSTANCE, WITHOUT, TAGS, PACKAGES, *PREFIXED)
 """What a file may hold at its top."""
 LISTED = (
     *("feed_ports", "feed_queues", "feed_secrets", "sources", "subnet_ids", "zones"),
-    *("notices_https", "notices_mail", "notices_queue", "spark_cluster_types"),
+    *("notices_https", "notices_mail", "notices_queue"),
+    *("machine_types", "spark_cluster_types"),
     *("people_admin", "people_operator", "people_reader", "people_sender", "people_writer"),
 )
 """Settings with commas between, which a file gives as lists, too."""

@@ -10,6 +10,7 @@ from lakebed.config.quotas import (
     FARGATE_SPOT_VCPUS,
     FARGATE_VCPUS,
     FUNCTION_RUNS,
+    MACHINE_VCPUS,
     NETWORKS,
     SPARK_VCPUS,
     Quota,
@@ -96,6 +97,7 @@ PLATFORM_CHECKS = (
     _quota_check("quota-function-runs", FUNCTION_RUNS),
     _quota_check("quota-fargate", FARGATE_VCPUS),
     _quota_check("quota-fargate-spot", FARGATE_SPOT_VCPUS),
+    _quota_check("quota-machines", MACHINE_VCPUS),
     _quota_check("quota-spark", SPARK_VCPUS),
     _quota_check("quota-networks", NETWORKS),
     _check(

@@ -3,18 +3,19 @@ service's model."""
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from botocore.stub import ANY, Stubber
 
 from lakebed.backends.aws.clients import AmazonClients
-from lakebed.backends.aws.task_runner import EcsTaskRunner, FargateTask
+from lakebed.backends.aws.task_runner import EcsTask, EcsTaskRunner
 from lakebed.errors import UnavailableError
 from lakebed.model.names import Micros
 from tests.unit.backends.amazon_clients import made_up_clients
 
 CLUSTER = "arn:aws:ecs:eu-central-1:123456789012:cluster/lakebed-dev-tasks"
 FAMILY = "lakebed-dev-compaction"
-TASK = FargateTask(
+TASK = EcsTask(
     cluster=CLUSTER,
     task_definition=f"arn:aws:ecs:eu-central-1:123456789012:task-definition/{FAMILY}:3",
     subnets=("subnet-0a1b2c3d",),
@@ -61,6 +62,21 @@ def test_a_task_is_asked_for_on_demand_or_on_spot_capacity(
     runner.start("two", spot=True)
 
 
+def test_a_task_on_machines_has_their_addresses(clients: AmazonClients, ecs: Stubber) -> None:
+    provider = {"capacityProvider": "lakebed-dev-machines", "weight": 1}
+    asked = {
+        "cluster": CLUSTER,
+        "taskDefinition": TASK.task_definition,
+        "clientToken": ANY,
+        "propagateTags": "TASK_DEFINITION",
+        "capacityProviderStrategy": [provider],
+        "placementStrategy": [{"type": "binpack", "field": "memory"}],
+    }
+    ecs.add_response("run_task", {"tasks": [], "failures": []}, asked)
+    on_machines = msgspec.structs.replace(TASK, capacity_provider="lakebed-dev-machines")
+    EcsTaskRunner(clients, on_machines).start("one")
+
+
 def test_capacity_that_is_not_there_is_told(clients: AmazonClients, ecs: Stubber) -> None:
     runs(ecs, SPOT, {"reason": "Capacity is unavailable at this time."})
     with pytest.raises(UnavailableError, match=r"a task was not started.*Capacity is unavailable"):
@@ -72,6 +88,7 @@ def test_capacity_that_is_not_there_is_told(clients: AmazonClients, ecs: Stubber
     [
         ("SpotInterruption", "Your Spot Task was interrupted.", 0),
         ("TerminationNotice", "a machine is retired", 0),
+        ("InfrastructureHealth", "a machine broke down", 0),
         ("UserInitiated", "Task stopped by user", 0),
         ("EssentialContainerExited", "Essential container in task exited", 1),
         ("TaskFailedToStart", "Capacity is unavailable at this time.", 1),

@@ -11,6 +11,7 @@ from lakebed.config.quotas import (
     FARGATE_SPOT_VCPUS,
     FARGATE_VCPUS,
     FUNCTION_RUNS,
+    MACHINE_VCPUS,
     NETWORKS,
     QUOTAS,
     SPARK_VCPUS,
@@ -37,7 +38,7 @@ def test_the_page_of_deploying_has_each_quota(quota: Quota) -> None:
 
 @pytest.mark.parametrize("quota", QUOTAS, ids=lambda quota: quota.code)
 def test_default_settings_fit_a_new_account(quota: Quota) -> None:
-    assert 0 < quota.needed(InstanceSettings()) <= quota.new_account
+    assert 0 <= quota.needed(InstanceSettings()) <= quota.new_account
 
 
 def test_each_setting_that_a_quota_names_changes_what_is_needed() -> None:
@@ -46,7 +47,7 @@ def test_each_setting_that_a_quota_names_changes_what_is_needed() -> None:
         "ingest_tasks_max": "0",
         "compaction_tasks_max": "0",
         "ingest_capacity": "fargate-spot",
-        "compaction_capacity": "fargate",
+        "compaction_capacity": "ec2",
         "task_vcpus": "2",
         "bulk_import_vcpus_max": "64",
     }
@@ -56,8 +57,8 @@ def test_each_setting_that_a_quota_names_changes_what_is_needed() -> None:
             name
             for name in quota.settings
             if name in other
-            and quotas_needed(instance_settings({name: other[name]}))[quota.code]
-            != defaults[quota.code]
+            and quotas_needed(instance_settings({name: other[name]})).get(quota.code)
+            != defaults.get(quota.code)
         ]
         assert moved or quota is NETWORKS, quota.name
 
@@ -78,12 +79,39 @@ def test_processors_of_tasks_are_counted_by_where_they_run(
 ) -> None:
     needed = quotas_needed(instance_settings(settings))
     assert needed[FARGATE_VCPUS.code] == on_demand
-    assert needed[FARGATE_SPOT_VCPUS.code] == spot
+    assert needed.get(FARGATE_SPOT_VCPUS.code, 0) == spot
+
+
+@pytest.mark.parametrize(
+    ("settings", "machines", "on_demand"),
+    [
+        ({"compaction_capacity": "ec2"}, 16, 4),
+        ({"ingest_capacity": "ec2", "machines_max": "3"}, 12, 2),
+        (
+            {
+                "ingest_capacity": "ec2",
+                "compaction_capacity": "ec2",
+                "machine_types": "c7g.large",
+                "task_memory_mib": "2048",
+                "machines_max": "12",
+            },
+            24,
+            0,
+        ),
+        ({"machines_max": "100", "machine_types": "c7g.large"}, 0, 6),
+    ],
+)
+def test_processors_of_machines_are_those_of_all_that_may_run(
+    settings: dict[str, object], machines: int, on_demand: int
+) -> None:
+    needed = quotas_needed(instance_settings(settings))
+    assert needed.get(MACHINE_VCPUS.code, 0) == machines
+    assert needed.get(FARGATE_VCPUS.code, 0) == on_demand
 
 
 def test_a_network_of_yours_needs_no_other() -> None:
     named = instance_settings({"vpc_id": "vpc-0123456789", "subnet_ids": "subnet-0123456789"})
-    assert quotas_needed(named)[NETWORKS.code] == 0
+    assert NETWORKS.code not in quotas_needed(named)
 
 
 def test_a_quota_is_named_once() -> None:
@@ -104,7 +132,11 @@ def deployed(**settings: str) -> Deployment:
     return deployment_of({"instance": "dev", **settings})
 
 
-@pytest.mark.parametrize("quota", QUOTAS, ids=lambda quota: quota.code)
+@pytest.mark.parametrize(
+    "quota",
+    [quota for quota in QUOTAS if quota.needed(InstanceSettings())],
+    ids=lambda quota: quota.code,
+)
 def test_an_instance_may_use_all_of_what_its_account_has_and_no_more(quota: Quota) -> None:
     needs = quota.needed(InstanceSettings())
     assert deployed(account_quotas=f"{quota.code}={needs}").settings.account_quotas

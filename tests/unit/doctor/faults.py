@@ -111,6 +111,10 @@ def quota(service: str, code: str) -> Fault:
     return lambda world: world.quotas.update({(service, code): 0.0})
 
 
+def machines_beyond_the_quota(world: World) -> None:
+    world.resources = msgspec.structs.replace(world.resources, quotas={"L-1216C47A": 16})
+
+
 def wrong_account(world: World) -> None:
     world.parts.who = msgspec.structs.replace(world.parts.who, account="999999999999")
 
@@ -298,6 +302,7 @@ PLANTED: dict[str, Fault] = {
     "quota-function-runs": lambda world: setattr(world, "function_runs", 3),
     "quota-fargate": quota("fargate", "L-3032A538"),
     "quota-fargate-spot": quota("fargate", "L-36FBB829"),
+    "quota-machines": machines_beyond_the_quota,
     "quota-spark": quota("emr-serverless", "L-D05C8A75"),
     "quota-networks": lambda world: setattr(world, "networks", 9),
     "images-missing": part("task_of", "ingest", is_there=False),
