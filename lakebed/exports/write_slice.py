@@ -58,7 +58,7 @@ class WriteSlice:
         self._columns = plan.arrow_columns()
         self._schema = self._query_plan.schema
         self._row_keys = self._schema.row_keys
-        self._compiled = kernels_pay(sum(part.rows for part in plan.slices))
+        self._rows = sum(part.rows for part in plan.slices)
         self._reading = threading.Semaphore(readers)
         self._stopped = threading.Event()
 
@@ -131,14 +131,15 @@ class WriteSlice:
         """Read a slice, when it is its turn."""
         with self._reading:
             self._check_stopped()
-            batches = self._query.read(self._table, plan_of_slice(self._query_plan, part))
+            plan = plan_of_slice(self._query_plan, part)
+            batches = self._query.read(self._table, plan, job_rows=self._rows)
             yield from row_groups_of(map(keys.seen, batches), bytes_max=ROW_GROUP_BYTES)
 
     def _put(self, path: str, row_groups: Iterable[pa.Table]) -> ParquetPut:
         names = self._columns.names
         encoder = RowGroupEncoder(
             self._schema,
-            compiled=self._compiled,
+            compiled=kernels_pay(self._rows),
             value_statistics=self._plan.value_statistics,
             columns=names,
         )

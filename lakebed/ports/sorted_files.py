@@ -234,12 +234,16 @@ class SortedFiles(Protocol[BatchT]):
         condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
+        *,
+        job_rows: int = 0,
     ) -> Iterator[BatchT]:
         """Yield what `merge` yields for each of some merges, one after the other, for a query:
         it may read ahead, and stops reading when the iterator is closed.
 
         merges: the parts of each, in the order of their keys.
         figures: where it counts what it does.
+        job_rows: how many the caller's whole job reads, about, where it reads to the end: large
+            jobs are done in another way, to the same end. 0: it may stop early.
 
         Raises:
             As `merge`.

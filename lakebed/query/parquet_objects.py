@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from lakebed.ports.object_store import ObjectStore
 from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
+from lakebed.sorted_files.format.row_groups import cut
 
 ROW_GROUP_BYTES = 32 << 20
 """Of a row group, in memory."""
@@ -37,17 +38,18 @@ def row_groups_of(
     bytes_max: int = ROW_GROUP_BYTES,
     rows_max: int = ROW_GROUP_ROWS,
 ) -> Generator[pa.Table, None, None]:
-    """Yield rows as row groups are to be. bytes_max, rows_max: of one, in memory, and a batch
-    more."""
+    """Yield rows as row groups are to be. bytes_max, rows_max: of one, in memory, unless one row
+    alone is larger."""
     held: list[pa.RecordBatch] = []
     size = rows = 0
     for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        rows += batch.num_rows
-        if size >= bytes_max or rows >= rows_max:
-            yield pa.Table.from_batches(held)
-            held, size, rows = [], 0, 0
+        for part in cut(batch, rows_max, bytes_max):
+            if held and (size + part.nbytes > bytes_max or rows + len(part) > rows_max):
+                yield pa.Table.from_batches(held)
+                held, size, rows = [], 0, 0
+            held.append(part)
+            size += part.nbytes
+            rows += len(part)
     if held:
         yield pa.Table.from_batches(held)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
@@ -173,18 +174,19 @@ class RunQuery(Generic[BatchT]):
         limit: int | None = None,
         figures: ReadFigures | None = None,
         iterator: IteratorUse | None = None,
+        job_rows: int = 0,
     ) -> Iterator[BatchT]:
         """Yield the rows of a plan, as `run` does. figures: where it counts what that costs, with
         the cap of the plan.
 
-        iterator: a user's step on all rows, the last one.
+        iterator: a user's step on all rows, the last one. job_rows: as `SortedFiles.read` has it.
 
         Raises:
             QueryTooLargeError: also while reading: it reads more bytes than the plan allows.
         """
         figures = self._allowed(table, plan, limit, figures)
         if iterator is None:
-            return self._first(limit, self._rows(table, plan, figures))
+            return self._first(limit, self._rows(table, plan, figures, job_rows=job_rows))
         return self._first(limit, self._iterated(table, plan, figures, iterator))
 
     def sample(self, table: OpenTable, plan: QueryPlan, part: FilePart) -> Sample:
@@ -288,8 +290,9 @@ class RunQuery(Generic[BatchT]):
         figures: ReadFigures,
         *,
         in_order: bool = True,
+        job_rows: int = 0,
     ) -> Iterator[BatchT]:
-        read = self._files.read if in_order else self._files.scan
+        read = partial(self._files.read, job_rows=job_rows) if in_order else self._files.scan
         with self._explained_errors(table, plan):
             batches = read(plan.schema, plan.leaves, plan.condition, figures, plan.processing)
             yield from usage.each("query", table.id, self._counted(batches))

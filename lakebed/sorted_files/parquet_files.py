@@ -22,13 +22,13 @@ from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.measuring import measured
 from lakebed.sorted_files.merging.file_merge import FileMerge
 from lakebed.sorted_files.merging.helper_processes import MergeHelpers
-from lakebed.sorted_files.merging.memory_shares import MergeMemory
+from lakebed.sorted_files.merging.memory_shares import MergeMemory, decoded_by_pages
 from lakebed.sorted_files.merging.range_messages import merge_task
 from lakebed.sorted_files.merging.stretch_merge import StretchMerge
 from lakebed.sorted_files.reading.column_matching import matched
 from lakebed.sorted_files.reading.conditions import RowFilter
 from lakebed.sorted_files.reading.drawn_rows import drawn_rows
-from lakebed.sorted_files.reading.leaf_groups import Together, read_together
+from lakebed.sorted_files.reading.leaf_groups import read_together
 from lakebed.sorted_files.reading.lookup import Lookup, PageCache
 from lakebed.sorted_files.reading.own_memory import own_memory
 from lakebed.sorted_files.reading.page_index_parts import IndexCache
@@ -40,7 +40,7 @@ from lakebed.sorted_files.reading.rows_left import Judged
 from lakebed.sorted_files.reading.scanning.beside_each_other import BesideEachOther
 from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
 from lakebed.sorted_files.reading.tails import Tails
-from lakebed.sorted_files.sorting.engines import PLAIN, engine_for, kernels_pay
+from lakebed.sorted_files.sorting.engines import PLAIN, Engine, engine_for, kernels_pay
 from lakebed.sorted_files.sorting.external_sort import ExternalSorter
 from lakebed.sorted_files.sorting.iterating import iterated
 from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
@@ -177,12 +177,15 @@ class ParquetFiles:
         condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
+        *,
+        job_rows: int = 0,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one merge after the other, reading ahead."""
         request = row_request(schema, condition, processing)
-        reads = self._reads_together(request, merges)
-        with self._sources(reads, condition, figures or ReadFigures()) as sources:
-            yield from _merged(request, reads, sources)
+        engine = engine_for(job_rows) if job_rows else PLAIN  # a query may end early
+        reads = self._reads_together(request, merges, engine)
+        with self._sources(reads, condition, figures or ReadFigures(), engine) as sources:
+            yield from _merged(request, reads, sources, engine)
 
     def scan(
         self,
@@ -216,17 +219,26 @@ class ParquetFiles:
             yield from decoded.batches()
 
     def _reads_together(
-        self, request: RowRequest, merges: Sequence[Sequence[FilePart]]
+        self,
+        request: RowRequest,
+        merges: Sequence[Sequence[FilePart]],
+        engine: Engine = PLAIN,
     ) -> list[list[PartRead]]:
         """Return what is read of each file, merge after merge."""
         is_iterated = request.work is not None and request.work.iterator is not None
-        return [self._reads(request, some) for some in read_together(merges, each=is_iterated)]
+        found = []
+        for some in read_together(merges, each=is_iterated):
+            share = self._merge_memory.share_of([one.part for one in some])
+            share = share if engine is PLAIN else decoded_by_pages(share)
+            found.append([read_of(request, one.part, one.key_ranges, share) for one in some])
+        return found
 
     def _sources(
         self,
         reads: Sequence[Sequence[PartRead]],
         condition: Selection | None,
         figures: ReadFigures,
+        engine: Engine = PLAIN,
     ) -> QuerySources:
         return QuerySources(
             self._objects,
@@ -235,11 +247,8 @@ class ParquetFiles:
             lookup=None if condition is None else self._lookup,
             bytes_max=self._memory_bytes // 8,
             figures=figures,
+            by_pages=engine is not PLAIN,
         )
-
-    def _reads(self, request: RowRequest, together: Sequence[Together]) -> list[PartRead]:
-        share = self._merge_memory.share_of([one.part for one in together])
-        return [read_of(request, one.part, one.key_ranges, share) for one in together]
 
     def iterated(
         self, schema: Schema, batches: Iterable[pa.RecordBatch], use: IteratorUse
@@ -349,11 +358,15 @@ class ParquetFiles:
 
 
 def _merged(
-    request: RowRequest, reads: Sequence[Sequence[PartRead]], sources: QuerySources
+    request: RowRequest,
+    reads: Sequence[Sequence[PartRead]],
+    sources: QuerySources,
+    engine: Engine = PLAIN,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one merge after the other."""
+    fields, folds = request.schema.key_fields, request.folds
     for inputs in reads:
-        merged = PLAIN.merge(sources.sources(inputs), request.schema.key_fields)
+        merged = engine.merge(sources.sources(inputs), fields, folds)
         processed = request.processed(merged, [read.part for read in inputs])
         yield from map(own_memory, processed)
 

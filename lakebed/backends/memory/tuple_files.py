@@ -211,6 +211,8 @@ class TupleFiles:
         condition: Selection | None = None,
         figures: ReadFigures | None = None,
         processing: ProcessingPass | None = None,
+        *,
+        job_rows: int = 0,
     ) -> Iterator[Batch]:
         """Yield the rows of one merge after the other."""
         for parts in merges:

@@ -74,6 +74,15 @@ class MergeMemory(msgspec.Struct, frozen=True):
             )
 
 
+def decoded_by_pages(share: Share) -> Share:
+    """Return a share whose row groups are read ahead as before, but decoded by pages: few at a
+    time, which suits the caches."""
+    batch_bytes = min(share.batch_bytes, int(PAGED_BYTES_MAX / BATCHES_WAITING))
+    return msgspec.structs.replace(
+        share, batch_bytes=batch_bytes, batch_rows=BATCH_ROWS_MAX, is_ahead=True
+    )
+
+
 def memory_needed(reads: Sequence[PartRead], summaries: FileSummaries) -> tuple[int, int]:
     """Return the least bytes that a merge can be limited to, and how many inputs meet.
 

@@ -78,7 +78,7 @@ def read_part_by_pages(
 
     for row_group, is_whole in row_groups.items():
         rows = range(tail.rows_of(row_group))
-        if not is_whole:
+        if not is_whole and not share.is_ahead:
             rows = rows_met(tail, row_group, wanted)
         for batch in rows_in(row_group, rows, is_whole=is_whole):
             fitted = match.fitted(batch)
@@ -211,10 +211,11 @@ class PagedRowGroups:
         tail_offset = self._part.file.tail_offset
         wanted = read.missing(page, last, tail_offset)
         ranges = sorted(w for w in wanted if w[0] < w[1])
-        # What lies between them is at most as much as what is wanted.
-        gap_max = sum(end - start for start, end in ranges) // max(1, len(ranges))
-        spans = joined_spans(ranges, tail_offset, gap_max=min(gap_max, GAP_BYTES_MAX))
         is_all = page == 0 and last == len(read.locations.first_rows) - 1
+        gap_max = GAP_BYTES_MAX
+        if not is_all:  # what lies between them is at most as much as what is wanted
+            gap_max = min(gap_max, sum(end - start for start, end in ranges) // max(1, len(ranges)))
+        spans = joined_spans(ranges, tail_offset, gap_max=gap_max)
         parts = read_verified(self._objects, self._part, self._tail, spans)
         begins = [start for start, _ in spans]
         for index, (start, stop) in enumerate(wanted):

@@ -27,11 +27,13 @@ class Share(msgspec.Struct, frozen=True):
 
     batch_bytes: in memory.
     file_bytes: as they are stored.
+    is_ahead: row groups are on their way as `reads_expected` says, all of their pages.
     """
 
     batch_bytes: int
     batch_rows: int
     file_bytes: int
+    is_ahead: bool = False
 
     def rows_of(self, row_bytes: int) -> int:
         """Return how many rows of so many bytes a batch has."""

@@ -77,9 +77,7 @@ class RowGroupSources:
     """Reads row group by row group, when a merge gets there. For reads of the same columns, of so
     many files at a time."""
 
-    def __init__(
-        self, objects: ObjectReader, tails: Tails | FileSummaries, at_once: int = 1
-    ) -> None:
+    def __init__(self, objects: ObjectReader, tails: Tails | FileSummaries, at_once: int) -> None:
         self._objects = objects
         self._tails = tails
         self._open_row_groups: OpenRowGroups[OpenRowGroup] = OpenRowGroups(at_once)

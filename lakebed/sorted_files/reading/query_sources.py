@@ -36,7 +36,8 @@ LOOKUP_TAILS_BYTES_MAX = 16 << 20
 class QuerySources:
     """Sources of a query's merges. merges: what they read, merge after merge.
 
-    lookup: reads few pages, all at once, where that is enough; None: every row is wanted.
+    lookup: reads few pages, all at once, where that is enough; None: every row is wanted. by_pages:
+    row groups are decoded by kernels, where they know how.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class QuerySources:
         lookup: Lookup | None,
         bytes_max: int,
         figures: ReadFigures,
+        by_pages: bool = False,
     ) -> None:
         self._tails = tails
+        self._by_pages = by_pages
         self._figures = figures
         self._without_tail = deque(merges)
         self._known_tails: set[int] = set()
@@ -60,7 +63,8 @@ class QuerySources:
         self._ahead = ReadAhead(
             objects, self._expected(merges), bytes_max=bytes_max, figures=figures
         )
-        self._by_row_group = RowGroupSources(self._ahead, tails)
+        keeping = 0  # a row group that is read again is asked for as it is expected: as a whole
+        self._by_row_group = RowGroupSources(self._ahead, tails, keeping)
         if lookup is not None:
             self._look_up(lookup, [read for reads in merges for read in reads])
 
@@ -84,7 +88,7 @@ class QuerySources:
     def _source(self, read: PartRead) -> Source:
         batches = self._found.get(id(read))
         if batches is None:
-            return self._by_row_group.source(read)
+            return self._by_row_group.source(read, by_pages=self._by_pages)
         return Source(
             read.wanted.ranges[0].min if read.wanted.ranges else b"",
             lambda: read.selected(batches),
