@@ -32,7 +32,7 @@ def put_rows(
             became visible, or it is not known.
     """
     writer = objects.create(path)
-    sink, rows = ObjectSink(writer), 0
+    sink, rows = ObjectSink(writer, has_blocks=False), 0
     try:
         assembly = Assembly(encoder.template, sink.write, sorted_by=sorted_by)
         for row_group in row_groups:

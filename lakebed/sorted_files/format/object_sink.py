@@ -21,10 +21,12 @@ _CRC64 = anycrc.Model("CRC64-NVME")
 
 
 class ObjectSink:
-    """Passes bytes on to an object's writer as they come; the tail as one piece."""
+    """Passes bytes on to an object's writer as they come; the tail as one piece. has_blocks:
+    whether blocks get checksums, which the notes of a sorted file have."""
 
-    def __init__(self, writer: ObjectWriter) -> None:
+    def __init__(self, writer: ObjectWriter, *, has_blocks: bool = True) -> None:
         self._writer = writer
+        self._has_blocks = has_blocks
         self._tail: bytearray | None = None
         self._blocks: list[int] = []
         self._block_bytes = 0
@@ -40,11 +42,13 @@ class ObjectSink:
             if self._tail is not None:
                 self._tail += data
             else:
-                self._add_to_blocks(data)
+                if self._has_blocks:
+                    self._add_to_blocks(data)
                 self._send(data)
 
     def begin_tail(self) -> tuple[int, ...]:
         """Say that the tail begins here. Returns the checksums of the blocks before it."""
+        assert self._has_blocks, "blocks have checksums"
         self._tail = bytearray()
         return tuple(self._blocks)
 
