@@ -114,7 +114,7 @@ def _in_s3(app: App, location: str, undo: ExitStack) -> ExportTarget:
         objects = PlainS3Objects(
             bucket, prefix, clock=app.clock, rng=app.rng, config=endpoint_config()
         )
-        return ExportTarget(objects, location)
+        return ExportTarget(objects, location, is_probed=True)
     from lakebed.bootstrap.aws import new_clients
     from lakebed.bootstrap.aws_stores import config_of
 
@@ -123,7 +123,7 @@ def _in_s3(app: App, location: str, undo: ExitStack) -> ExportTarget:
     objects = PlainS3Objects(
         bucket, prefix, clock=app.clock, rng=app.rng, config=config_of(clients), clients=clients
     )
-    return ExportTarget(objects, location)
+    return ExportTarget(objects, location, is_probed=True)
 
 
 def _refuse_lake(app: App, target: ExportTarget) -> None:

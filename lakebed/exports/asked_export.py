@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lakebed.errors import CorruptError, InvalidError
 from lakebed.exports.export_plan import ExportPlan, ExportRequest, plan_in
 from lakebed.exports.manifest import ExportManifest, manifest_in
-from lakebed.exports.target import MANIFEST, PLAN, PROGRESS, ExportTarget, is_rows_path
+from lakebed.exports.target import MANIFEST, PLAN, PROBE, PROGRESS, ExportTarget, is_rows_path
 from lakebed.model.schema import Schema
 from lakebed.ports.clock import Clock
 from lakebed.statestore.open_table import OpenTable
@@ -40,7 +40,7 @@ class AskedExport(NamedTuple):
                 self._refuse_other(plan.table, plan.request, plan.table_text.schema())
             if done is not None:
                 self._refuse_other(done.table, done.request, _schema_of(done))
-            there = next(target.objects.list(""), None)
+            there = next((path for path in target.objects.list("") if path != PROBE), None)
             if plan is not None or done is not None or there is None:
                 return plan, done
         hint = "name an empty folder, or one that is not there yet"

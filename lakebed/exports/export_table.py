@@ -94,7 +94,8 @@ class ExportTable:
 
         Raises:
             InvalidError: the request can never work, the table's budget of this month is spent, or
-                the target holds anything else; nothing was written. VersionExpiredError: an export
+                the target holds anything else; nothing was written. DeniedError: the target cannot
+                be written; nothing was pinned. VersionExpiredError: an export
                 that was begun long ago cannot go on.
             FormatGateError: a version is named, and older releases may still work on the lake;
                 nothing was written, nothing removed.
@@ -157,7 +158,7 @@ class ExportTable:
         process that was faster, None where that has finished."""
         table, target = asked.table, asked.target
         number = self._number(asked)
-        target.objects.create(PLAN).abort()  # can it be written at all?
+        target.check_writable()
         pin = VersionPin(table, f"export-{table.fresh_id()}", self._clock, number=number)
         pin.put()
         try:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
-from lakebed.errors import CorruptError, ObjectMissingError
+from lakebed.errors import CorruptError, ObjectExistsError, ObjectMissingError
 from lakebed.ports.object_store import ObjectStore
+from lakebed.query.parquet_objects import put_bytes
 
 MANIFEST = "_manifest.json"
 PROGRESS = "_progress"
 PLAN = f"{PROGRESS}/plan.json.zst"
+PROBE = f"{PROGRESS}/probe"
+"""Is put and deleted where only that shows whether a target can be written."""
 _ROWS = re.compile(r"[0-9a-f]{16}-[0-9]{6,}\.parquet")
 BODY_BYTES_MAX = 1 << 30
 """Of a manifest or a plan."""
@@ -22,15 +26,29 @@ class ExportTarget(NamedTuple):
 
     location: as people write it.
     tidy: removes folders that became empty; where there are no folders, nothing.
+    is_probed: an object that is begun does not show yet whether it may be put.
     """
 
     objects: ObjectStore
     location: str
     tidy: Callable[[], None] = lambda: None
+    is_probed: bool = False
 
     def address(self, path: str) -> str:
         """Return where people find an object."""
         return f"{self.location.rstrip('/')}/{path}"
+
+    def check_writable(self) -> None:
+        """Begin an object, and leave none.
+
+        Raises:
+            DeniedError: objects may not be put here, or not be deleted. As `finish_object`.
+        """
+        self.objects.create(PLAN).abort()
+        if self.is_probed:
+            with suppress(ObjectExistsError):  # of a process that was killed between the two
+                put_bytes(self.objects, PROBE, b"")
+            self.objects.delete([PROBE])
 
     def body(self, path: str) -> bytes | None:
         """Return all bytes of an object; None: there is none.

@@ -128,7 +128,7 @@ def test_killed_at_any_effect_the_next_run_goes_on(
             with suppress(Crash):
                 service.run(
                     table._opened,
-                    ExportTarget(faulty, place),
+                    ExportTarget(faulty, place, is_probed=True),
                     ExportRequest(as_of="then"),
                     workers=1,
                     slice_bytes=SLICE_BYTES,

@@ -179,7 +179,8 @@ def test_killed_at_any_effect_in_s3_the_next_run_goes_on(
         faults = Faults(system_random(), CALM)
         objects = FaultyObjectStore(objects_at(place), faults, crashes)
         with suppress(Crash):
-            service.run(lake["t"]._opened, ExportTarget(objects, place), ExportRequest(), workers=1)
+            target = ExportTarget(objects, place, is_probed=True)
+            service.run(lake["t"]._opened, target, ExportRequest(), workers=1)
         assert lake["t"].export(place).rows == PAGES
         name = f"r{effect}"
         lake.restore_table(name, place)

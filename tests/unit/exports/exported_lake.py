@@ -57,14 +57,18 @@ class ExportedLake:
         self.folder = folder / "out"
 
     def target(
-        self, crashes: CrashPlan | None = None, faults: Faults | None = None
+        self,
+        crashes: CrashPlan | None = None,
+        faults: Faults | None = None,
+        *,
+        is_probed: bool = False,
     ) -> ExportTarget:
         plain = PlainLocalObjects(self.folder, self.clock)
         objects: ObjectStore = plain
         if crashes is not None or faults is not None:
             calm = Faults(self.lake._app.rng, CALM)
             objects = FaultyObjectStore(plain, faults or calm, crashes)
-        return ExportTarget(objects, str(self.folder), lambda: plain.tidy(PROGRESS))
+        return ExportTarget(objects, str(self.folder), lambda: plain.tidy(PROGRESS), is_probed)
 
     def export(
         self,
