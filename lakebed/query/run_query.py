@@ -36,7 +36,7 @@ from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import is_kept
 from lakebed.statestore.table_state.state import TableState
-from lakebed.tasks.budgets import Budgets, check_budget
+from lakebed.tasks.budgets import Budgets, check_budget, stops_work
 
 BatchT = TypeVar("BatchT")
 
@@ -136,9 +136,10 @@ class RunQuery(Generic[BatchT]):
 
     def check_budget(self, table: OpenTable, plan: QueryPlan) -> None:
         """Refuse a user's query that the table's budget has no more for. Raises: InvalidError."""
-        if self._budgets is not None and plan.settings is not None:
+        settings = plan.settings
+        if self._budgets is not None and settings is not None and stops_work(settings):
             files = {part.path: part.file.size for parts in plan.leaves for part in parts}
-            check_budget(self._budgets, table, plan.settings, reads=sum(files.values()))
+            check_budget(self._budgets, table, settings, reads=sum(files.values()))
 
     def check_kept(self, table: OpenTable, plan: QueryPlan) -> QueryPlan:
         """Return a plan of an older version, all of whose files are kept. Raises: as `plan`."""

@@ -37,7 +37,7 @@ def check_budget(
         InvalidError: with what was spent, and what this would cost.
     """
     budget = settings.budget_dollars
-    if budgets is None or not budget or not settings.budget_stops:
+    if budgets is None or not stops_work(settings):
         return
     spent = _spent(budgets, table)
     wanted = budgets.reading(reads)
@@ -52,6 +52,11 @@ def check_budget(
         hint="wait until the month is over, raise budget_dollars, or set budget_stops=false;"
         f" `lakebed cost {table.name}` shows what cost how much",
     )
+
+
+def stops_work(settings: TableSettings) -> bool:
+    """Whether the table has a budget that stops work."""
+    return bool(settings.budget_dollars) and settings.budget_stops
 
 
 def warn_of_budget(budgets: Budgets | None, table: OpenTable, settings: TableSettings) -> bool:

@@ -133,17 +133,15 @@ class Lookup:
         with figures.timed("decoding"):
             for own, bodies in zip(asked.values(), answers, strict=True):
                 for near, body in zip(own, bodies, strict=True):
-                    found.update(self._checked(near, memoryview(body)))
+                    found.update(self._checked(near, body))
         return found
 
-    def _checked(
-        self, near: Sequence[_Wanted], body: memoryview
-    ) -> Iterator[tuple[PageKey, bytes]]:
+    def _checked(self, near: Sequence[_Wanted], body: bytes) -> Iterator[tuple[PageKey, bytes]]:
         """Yield the pages in some bytes that are as they were written, and keep them."""
         for one in near:
-            raw = body[one.start - near[0].start : one.end - near[0].start]
-            if len(raw) == one.page.size and block_checksum(raw) == one.page.checksum:
-                key, page = (one.file, one.start), bytes(raw)
+            page = body[one.start - near[0].start : one.end - near[0].start]  # all of it: no copy
+            if len(page) == one.page.size and block_checksum(page) == one.page.checksum:
+                key = one.file, one.start
                 self._pages.put(key, page, len(page))
                 yield key, page
 
