@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 import lakebed
 from lakebed.exports import write_slice
 from lakebed.exports.rows_object import columns_sorted
+from lakebed.sorted_files.parquet_files import ParquetFiles
 from tests.unit.exports.exported_lake import ROWS, SCHEMA, ExportedLake, exported_lake
 
 
@@ -54,6 +56,23 @@ def test_other_programs_read_all_encodings(
     assert relation is not None
     found = relation.to_arrow_table()
     assert found.cast(wanted.schema).equals(wanted.sort_by("n"))
+
+
+def test_kernels_read_slices_where_the_whole_export_is_large(
+    made: ExportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query, which may stop early, does without them, however many rows it could give."""
+    read, asked = ParquetFiles.read, list[int]()
+
+    def noted(*given: Any, job_rows: int = 0, **named: Any) -> Any:  # noqa: ANN401 - as it is called
+        asked.append(job_rows)
+        return read(*given, job_rows=job_rows, **named)
+
+    monkeypatch.setattr(ParquetFiles, "read", noted)
+    made.export()
+    assert asked == [ROWS] * 4
+    made.table.to_arrow()
+    assert asked[4:] == [0]
 
 
 def test_files_have_checksums_and_page_indexes_and_no_notes(made: ExportedLake) -> None:
