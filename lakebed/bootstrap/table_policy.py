@@ -69,5 +69,6 @@ def _arns(clients: AmazonClients, instance: InstanceId, resources: InstanceResou
         log_table=resources.log_table,
         registry_table=resources.registry_table,
         tracker_table=resources.tracker_table,
+        batches_table=resources.batches_table or "",
         key_arn=resources.key_arn or "",
     )

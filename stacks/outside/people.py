@@ -6,12 +6,15 @@ They name what the other stacks make by its physical name, so this one needs non
 
 from __future__ import annotations
 
+from typing import Literal
+
 from aws_cdk import Acknowledgment, Aws, Stack, Validations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from lakebed.config.deployments.optional_stacks import queues_without
 from lakebed.config.dynamo_tables import (
+    BATCHES_TABLE,
     LOG_TABLE,
     PROCESS_PREFIX,
     REGISTRY_TABLE,
@@ -26,13 +29,17 @@ from lakebed.config.people.table_access import (
     Statement,
     TablePatterns,
     allow,
+    keep_usage,
     on_items,
     reading,
     use_key,
     writing,
 )
 from lakebed.errors import InvalidError
-from stacks.permissions import RESULTS, bucket_name, results_bucket_name
+from stacks.outside.operator_permissions import look_at_parts, start_tasks, turn_on_parts
+from stacks.permissions import RESULTS, bucket_name, places_of_sources, results_bucket_name
+
+SharedPolicy = Literal["parts", "sources"]
 
 NAMED_BY_KIND = (
     "people work on tables, files, logs and schedules that are made while the instance lives; of"
@@ -54,9 +61,16 @@ DELETES = ("s3:DeleteObject", "s3:DeleteObjectVersion")
 """The second takes the mark of a deletion back, as `lakebed fsck --repair` does."""
 
 
+SHARED: dict[SharedPolicy, tuple[PersonRole, ...]] = {
+    "parts": ("operator", "admin"),
+    "sources": ("writer", "admin"),
+}
+"""Whose roles have a policy beside their own: IAM takes 6,144 characters of one."""
+
+
 class PeopleStack(Stack):
-    """`lakebed-INSTANCE-ROLE`, a managed policy for each role of people, and a role of that name
-    where a setting says who may assume it."""
+    """`lakebed-INSTANCE-ROLE`, a managed policy for each role of people, policies that some of them
+    share, and a role of that name where a setting says who may assume it."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(
@@ -65,24 +79,30 @@ class PeopleStack(Stack):
             stack_name=deployment.name("people"),
             description=f"Lakebed {deployment.instance}: what people may do",
         )
+        shared = {
+            part: self._policy(part, deployment, statements, " or ".join(roles))
+            for part, roles in SHARED.items()
+            if (statements := shared_statements(part, deployment))
+        }
         for role in PERSON_ROLES:
             principals = principals_of(deployment.settings, role)
             statements = statements_of(role, deployment)
             if not statements:
                 _refuse_idle_role(role, principals)
                 continue
-            policy = self._policy(role, deployment, statements)
+            own = self._policy(role, deployment, statements, f"its {role}")
             if principals:
-                self._role(role, deployment, policy, principals)
+                more = [policy for part, policy in shared.items() if role in SHARED[part]]
+                self._role(role, deployment, [own, *more], principals)
 
     def _policy(
-        self, role: PersonRole, deployment: Deployment, statements: list[Statement]
+        self, part: str, deployment: Deployment, statements: list[Statement], who: str
     ) -> iam.ManagedPolicy:
         policy = iam.ManagedPolicy(
             self,
-            f"{role.capitalize()}Policy",
-            managed_policy_name=deployment.name(role),
-            description=f"Lakebed {deployment.instance}: what people may do as its {role}",
+            f"{part.capitalize()}Policy",
+            managed_policy_name=deployment.name(part),
+            description=f"Lakebed {deployment.instance}: what people may do as {who}",
             document=iam.PolicyDocument(
                 statements=[iam.PolicyStatement.from_json(one) for one in statements]
             ),
@@ -94,7 +114,7 @@ class PeopleStack(Stack):
         self,
         role: PersonRole,
         deployment: Deployment,
-        policy: iam.ManagedPolicy,
+        policies: list[iam.ManagedPolicy],
         principals: list[str],
     ) -> None:
         iam.Role(
@@ -103,7 +123,7 @@ class PeopleStack(Stack):
             role_name=deployment.name(role),
             description=f"Lakebed {deployment.instance}: people as its {role}",
             assumed_by=iam.CompositePrincipal(*map(iam.ArnPrincipal, principals)),
-            managed_policies=[policy],
+            managed_policies=policies,
         )
 
 
@@ -115,6 +135,7 @@ def statements_of(role: PersonRole, deployment: Deployment) -> list[Statement]:
             direct = deployment.settings.people_direct
             return [
                 *_ask(deployment, lake),
+                *_send("AskLater", lake, deployment, [QUERIES.kind]),
                 *([*reading(lake, EVERY_TABLE), _list_names(lake)] if direct else []),
                 *use_key(lake, *(["dynamodb"] if direct else []), "s3", "sqs", writes=True),
             ]
@@ -145,8 +166,17 @@ def statements_of(role: PersonRole, deployment: Deployment) -> list[Statement]:
                 *_own(lake),
                 *_redrive(lake, deployment, takes_jobs=True),
                 *_watch(lake, deployment),
+                *turn_on_parts(lake, deployment),
                 *use_key(lake, "dynamodb", "s3", "sqs", writes=True),
             ]
+
+
+def shared_statements(part: SharedPolicy, deployment: Deployment) -> list[Statement]:
+    """Return what several roles may do beside what is their own."""
+    lake = lake_arns(deployment)
+    if part == "sources":
+        return _read_sources(lake, deployment)
+    return [*look_at_parts(lake, deployment), *start_tasks(lake, deployment)]
 
 
 def lake_arns(deployment: Deployment) -> LakeArns:
@@ -161,19 +191,47 @@ def lake_arns(deployment: Deployment) -> LakeArns:
         log_table=deployment.name(LOG_TABLE.part),
         registry_table=deployment.name(REGISTRY_TABLE.part),
         tracker_table=deployment.name(TRACKER_TABLE.part),
+        batches_table=deployment.name(BATCHES_TABLE.part) if _has_batches(deployment) else "",
         key_arn=deployment.settings.key_arn,
     )
 
 
+def _has_batches(deployment: Deployment) -> bool:
+    return "batching" in deployment.stacks
+
+
+def _tables(lake: LakeArns) -> list[str]:
+    """Return the tables of DynamoDB, that of reports last."""
+    batches = [lake.table(lake.batches_table)] if lake.batches_table else []
+    return [
+        *batches,
+        *map(lake.table, (lake.log_table, lake.registry_table, lake.tracker_table)),
+    ]
+
+
+def _read_sources(lake: LakeArns, deployment: Deployment) -> list[Statement]:
+    """Find files of users that are to be taken in, where the setting `sources` says that they lie:
+    who submits or ingests them looks at them first."""
+    found = []
+    for number, (bucket, folder) in enumerate(places_of_sources(deployment)):
+        arn = f"arn:{lake.partition}:s3:::{bucket}"
+        listed: dict[str, object] = {"s3:prefix": f"{folder}*"}
+        conditions = {"StringLike": listed} if folder else {}
+        found += [
+            allow(f"Files{number}", ["s3:GetObject"], [f"{arn}/{folder}*"]),
+            allow(f"Lists{number}", ["s3:ListBucket"], [arn], **conditions),
+        ]
+    return found
+
+
 def _ask(deployment: Deployment, lake: LakeArns) -> list[Statement]:
-    """Ask queries, by the function or by its queue, and fetch results."""
+    """Ask queries, by the function, and fetch results."""
     results = f"arn:{Aws.PARTITION}:s3:::{results_bucket_name(deployment)}/{RESULTS}"
     function = lake.of("lambda", f"function:{deployment.name(QUERY_FUNCTION)}")
     if not _there(deployment, [QUERIES.kind]):
         return []
     return [
         allow("Ask", ["lambda:InvokeFunction"], [function]),
-        *_send("AskLater", lake, deployment, [QUERIES.kind]),
         allow("Results", ["s3:GetObject"], [results]),
     ]
 
@@ -191,15 +249,14 @@ def _send(sid: str, lake: LakeArns, deployment: Deployment, kinds: list[str]) ->
 def _look(lake: LakeArns) -> list[Statement]:
     """See all that is known of tables, jobs and tasks, and no rows; take tables offline and put
     them online."""
-    log, registry, tracker = map(
-        lake.table, (lake.log_table, lake.registry_table, lake.tracker_table)
-    )
+    registry, tracker = lake.table(lake.registry_table), lake.table(lake.tracker_table)
     listed: dict[str, object] = {"s3:prefix": f"{OBJECTS_PREFIX}/*"}
     return [
         allow("Instance", ["ssm:GetParameter"], [lake.of("ssm", f"parameter{lake.parameter}")]),
-        allow("Tables", READS, [log, registry, tracker, f"{tracker}/index/*"]),
+        allow("Tables", READS, [*_tables(lake), f"{tracker}/index/*"]),
         on_items("Online", registry, ["names"], "UpdateItem"),
         on_items("Release", tracker, [f"{PROCESS_PREFIX}*"], "PutItem"),
+        keep_usage(lake, "*"),
         allow("States", ["s3:GetObject"], lake.keys(EVERY_TABLE.snapshots, EVERY_TABLE.bodies)),
         allow("Lists", ["s3:ListBucket"], [lake.bucket_arn], StringLike=listed),
     ]
@@ -219,33 +276,38 @@ def _redrive(lake: LakeArns, deployment: Deployment, *, takes_jobs: bool) -> lis
 
 
 def _watch(lake: LakeArns, deployment: Deployment) -> list[Statement]:
-    """Read logs, alarms and figures; switch schedules off and on."""
+    """Read logs and the dashboard; switch schedules off and on."""
     ours = deployment.name("*")
     groups = [lake.of("logs", f"log-group:{folder}/{ours}") for folder in ("/aws/lambda", "/ecs")]
-    switches = ["events:DescribeRule", "events:DisableRule", "events:EnableRule"]
+    switches = ["DescribeRule", "DisableRule", "EnableRule", "ListTargetsByRule"]
     dashboard = f"arn:{lake.partition}:cloudwatch::{lake.account}:dashboard/{ours}"
     return [
-        allow("Schedules", switches, [lake.of("events", f"rule/{ours}")]),
+        allow(
+            "Schedules",
+            [f"events:{action}" for action in switches],
+            [lake.of("events", f"rule/{ours}")],
+        ),
         allow("Logs", ["logs:FilterLogEvents"], groups),
-        allow("Alarms", ["cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"], ["*"]),
         allow("Dashboard", ["cloudwatch:GetDashboard"], [dashboard]),
     ]
 
 
 def _own(lake: LakeArns) -> list[Statement]:
     """Do with a lake what the library can: create and drop tables, read, write, mend."""
-    tables = [lake.table(n) for n in (lake.log_table, lake.registry_table, lake.tracker_table)]
+    tables = _tables(lake)
     writes = ("BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")
     objects = [f"{lake.bucket_arn}/{OBJECTS_PREFIX}/*"]
-    quotas = ["servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota"]
     listed: dict[str, object] = {"s3:prefix": f"{OBJECTS_PREFIX}/*"}
     return [
         allow("Instance", ["ssm:GetParameter"], [lake.of("ssm", f"parameter{lake.parameter}")]),
-        allow("Tables", READS, [*tables, f"{tables[-1]}/index/*"]),
-        allow("Entries", [f"dynamodb:{action}" for action in writes], tables),
+        allow(
+            "Tables",
+            [*READS, *(f"dynamodb:{action}" for action in writes)],
+            [*tables, f"{tables[-1]}/index/*"],
+        ),
         allow("Objects", ["s3:GetObject", *FILE_WRITES, *DELETES], objects),
         allow("Lists", LISTS, [lake.bucket_arn], StringLike=listed),
-        allow("Doctor", [*quotas, "ec2:DescribeVpcs", "lambda:GetAccountSettings"], ["*"]),
+        allow("Bill", ["ce:GetCostAndUsage"], ["*"]),
     ]
 
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from lakebed.config.dynamo_tables import PROCESS_PREFIX
+from lakebed.config.dynamo_tables import PROCESS_PREFIX, USAGE_PREFIX
+from lakebed.observe.usage import NO_TABLE
 
 Statement = dict[str, Any]
 """A statement of a policy, as IAM writes it in JSON."""
@@ -27,6 +28,7 @@ class LakeArns(msgspec.Struct, frozen=True, kw_only=True):
 
     partition, region, account: of AWS.
     bucket, log_table, registry_table, tracker_table, parameter: physical names.
+    batches_table: of files that wait to be ingested; "": it was deployed without batching.
     objects: the folder of the lake's objects in the bucket, without a slash at its end.
     key_arn: of the key that encrypts all of it; "": AWS's own keys do.
     """
@@ -40,6 +42,7 @@ class LakeArns(msgspec.Struct, frozen=True, kw_only=True):
     log_table: str
     registry_table: str
     tracker_table: str
+    batches_table: str = ""
     key_arn: str = ""
 
     def of(self, service: str, resource: str) -> str:
@@ -126,7 +129,17 @@ def reading(lake: LakeArns, table: TablePatterns) -> list[Statement]:
         allow("Objects", ["s3:GetObject"], lake.keys(*paths)),
         allow("Lists", ["s3:ListBucket"], [lake.bucket_arn], StringLike=listed),
         on_items("Release", tracker, [f"{PROCESS_PREFIX}*"], "PutItem"),
+        keep_usage(lake, table.id),
+        on_items("Budget", tracker, [f"{USAGE_PREFIX}{table.id}"], "Query"),
     ]
+
+
+def keep_usage(lake: LakeArns, table_id: str) -> Statement:
+    """Return what it takes to add to the ledger what a program used for a table, and for itself.
+    table_id: "*": for any table."""
+    kept = [table_id] if table_id == "*" else [table_id, NO_TABLE]
+    partitions = [f"{USAGE_PREFIX}{one}" for one in kept]
+    return on_items("Usage", lake.table(lake.tracker_table), partitions, "UpdateItem")
 
 
 def writing(lake: LakeArns, table: TablePatterns) -> list[Statement]:
@@ -139,6 +152,22 @@ def writing(lake: LakeArns, table: TablePatterns) -> list[Statement]:
         on_items("Marks", registry, ["marks"], "UpdateItem"),
         on_items("Reports", lake.table(lake.tracker_table), reports, "PutItem"),
         allow("Files", list(FILE_WRITES), lake.keys(table.files, table.bodies)),
+        *(_submitting(lake, table) if lake.batches_table else []),
+    ]
+
+
+def _submitting(lake: LakeArns, table: TablePatterns) -> list[Statement]:
+    """Return what it takes to let files wait for a batch, and to see what became of them: keys are
+    those of `lakebed/backends/aws/batching` and of reports on jobs of batches."""
+    batches, tracker = lake.table(lake.batches_table), lake.table(lake.tracker_table)
+    pending, taken = f"pending#{table.id}#*", f"taken#{table.id}#*"
+    jobs = [f"job#{table.id}#{table.id}-batch-*"]
+    return [
+        # one transaction does both, whose keys IAM may see together
+        on_items("Submit", batches, [pending, taken], "ConditionCheckItem", "PutItem"),
+        on_items("Submitted", batches, ["tables"], "BatchWriteItem"),
+        on_items("Pending", batches, [pending, f"batches#{table.id}"], "GetItem", "Query"),
+        on_items("BatchJobs", tracker, jobs, "GetItem"),
     ]
 
 

@@ -5,40 +5,58 @@ import re
 from typing import Any
 
 import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Template
 
+from lakebed.config.deployments.deployment import deployment_of
 from lakebed.config.people.role_settings import PERSON_ROLES
 from lakebed.config.people.table_access import TablePatterns
 from lakebed.model.names import FileName, TableId, TransactionNumber
 from lakebed.model.paths import entry_path, file_path, snapshot_path
-from stacks.outside.people import EVERY_TABLE
-from tests.stacks.conftest import Synthesize, Templates
+from stacks.outside.operator_permissions import UNNAMED
+from stacks.outside.people import EVERY_TABLE, PeopleStack
+from tests.stacks.conftest import CONTEXT, ROOT, Templates
 from tests.stacks.test_functions import by_action
-from tests.stacks.test_security import KEY
+from tests.stacks.test_security import KEY, SOURCES
 from tests.stacks.test_templates import resources
 
 ANN, BOB = (f"arn:aws:iam::123456789012:user/{name}" for name in ("ann", "bob"))
 POLICY_CHARACTERS_MAX = 6_144
 """Of a managed policy, without spaces."""
+DOCTOR = (ROOT / "docs/operate/doctor.md").read_text("utf-8")
 PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "ap-southeast-2", "AWS::AccountId": "1" * 12}
-EVERYWHERE = {
-    "cloudwatch:DescribeAlarms",
-    "cloudwatch:GetMetricData",
-    "ec2:DescribeVpcs",
-    "lambda:GetAccountSettings",
-    "servicequotas:GetAWSDefaultServiceQuota",
-    "servicequotas:GetServiceQuota",
-}
+EVERYWHERE = {"ce:GetCostAndUsage", "ecs:ListTasks", *UNNAMED}
 """Actions that are on no resource, or that list; all of them only look."""
+OTHERS = (
+    r"arn:aws:lambda:[^:]+:1+:event-source-mapping:\*",
+    r"arn:aws:ecr:[^:]+:1+:repository/cdk-\*-container-assets-1+-[^:]+",
+    r"arn:aws:s3:::(landing|more)(/.*)?",
+    r"arn:aws:ssm:[^:]+:1+:parameter/lakebed/",
+)
+"""What people look at, or turn on, that is not named for the instance."""
+SHARED_BY = {"parts": {"operator", "admin"}, "sources": {"writer", "admin"}}
 
 Document = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def largest(synthesize: Synthesize) -> Templates:
+def templates() -> Templates:
+    return people(instance="dev")
+
+
+@pytest.fixture(scope="module")
+def largest() -> Templates:
     """Everything that makes policies long: a name of 16 letters, a key, direct readers."""
-    return synthesize(
-        instance="a" * 16, key_arn=KEY, people_direct="true", people_reader=f"{ANN},{BOB}"
+    everybody = {f"people_{role}": f"{ANN},{BOB}" for role in PERSON_ROLES}
+    return people(
+        instance="a" * 16, key_arn=KEY, people_direct="true", sources=SOURCES, **everybody
     )
+
+
+def people(**context: str) -> Templates:
+    """Return the template of the only stack that makes these: it needs no other."""
+    stack = PeopleStack(App(context=CONTEXT), "People", deployment=deployment_of(context))
+    return {"people": Template.from_stack(stack).to_json()}
 
 
 def documents(templates: Templates) -> dict[str, Document]:
@@ -70,15 +88,23 @@ def actions(document: Document) -> set[str]:
 def test_there_is_a_policy_for_each_role_and_roles_for_those_who_are_named(
     templates: Templates, largest: Templates
 ) -> None:
-    for some in (templates, largest):
-        assert set(documents(some)) == set(PERSON_ROLES)
+    assert set(documents(templates)) == {*PERSON_ROLES, "parts"}, "no places of sources are set"
+    assert set(documents(largest)) == {*PERSON_ROLES, *SHARED_BY}
     assert not resources({"people": templates["people"]}, "AWS::IAM::Role")
-    (role,) = resources({"people": largest["people"]}, "AWS::IAM::Role")
-    properties = role["Properties"]
-    assert properties["RoleName"] == f"lakebed-{'a' * 16}-reader"
-    assert properties["ManagedPolicyArns"] == [{"Ref": "ReaderPolicy1F923C0F"}]
-    (trust,) = properties["AssumeRolePolicyDocument"]["Statement"]
-    assert trust["Principal"] == {"AWS": [ANN, BOB]}
+    found = {}
+    for role in resources({"people": largest["people"]}, "AWS::IAM::Role"):
+        properties = role["Properties"]
+        name = properties["RoleName"].removeprefix(f"lakebed-{'a' * 16}-")
+        found[name] = {one["Ref"][: -len("Policy") - 8] for one in properties["ManagedPolicyArns"]}
+        (trust,) = properties["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"AWS": [ANN, BOB]}
+    assert found == {
+        role: {
+            role.capitalize(),
+            *(part.capitalize() for part, roles in SHARED_BY.items() if role in roles),
+        }
+        for role in PERSON_ROLES
+    }
 
 
 def test_policies_fit_and_name_actions_and_resources_of_this_instance(largest: Templates) -> None:
@@ -96,7 +122,8 @@ def test_policies_fit_and_name_actions_and_resources_of_this_instance(largest: T
                 assert named != "*" or action in EVERYWHERE
             for arn in named if isinstance(named, list) else [named]:
                 ours = f"(lakebed-{'a' * 16}-|/lakebed/{'a' * 16}$)"
-                assert arn in ("*", KEY) or re.search(ours, arn), arn
+                known = any(re.fullmatch(other, arn) for other in OTHERS)
+                assert known or arn in ("*", KEY) or re.search(ours, arn), arn
 
 
 def test_who_reads_no_rows_is_given_no_files(templates: Templates, largest: Templates) -> None:
@@ -105,7 +132,7 @@ def test_who_reads_no_rows_is_given_no_files(templates: Templates, largest: Temp
             arn
             for statement in by_action(document["Statement"]).get("s3:GetObject", [])
             for arn in [statement["Resource"]]
-            if re.search(r"files/\*|lake/\*", json.dumps(arn))
+            if re.search(r"tables/\*/files/\*|lake/\*", json.dumps(arn))
         ]
         for which, some in (("default", templates), ("direct", largest))
         for role, document in documents(some).items()
@@ -122,7 +149,10 @@ def test_only_an_admin_deletes_and_nobody_changes_what_is_deployed(largest: Temp
     for role, document in found.items():
         deletes = {action for action in actions(document) if ":Delete" in action}
         assert deletes <= {"sqs:DeleteMessage"} or role == "admin", role
-        changed = r"(iam|sts|kms:(Put|Create|Schedule)|s3:PutBucket|sqs:(Create|Set|Purge)|:Scan)"
+        changed = (
+            r"(iam:(?!PassRole)|sts|kms:(Put|Create|Schedule)|s3:PutBucket|sqs:(Create|Set|Purge)"
+            r"|:Scan|dynamodb:Update(Table|Cont))"
+        )
         assert not [action for action in actions(document) if re.search(changed, action)], role
     assert actions(found["sender"]) == {
         "kms:Decrypt",
@@ -130,6 +160,40 @@ def test_only_an_admin_deletes_and_nobody_changes_what_is_deployed(largest: Temp
         "sqs:GetQueueUrl",
         "sqs:SendMessage",
     }
+
+
+def test_tasks_are_started_in_the_instances_cluster_with_what_ecs_may_be_given(
+    templates: Templates,
+) -> None:
+    found = by_action(documents(templates)["parts"]["Statement"])
+    (run,), (count,) = found["ecs:RunTask"], found["ecs:ListTasks"]
+    cluster = "arn:aws:ecs:ap-southeast-2:111111111111:cluster/lakebed-dev-tasks"
+    for statement in (run, count):
+        assert statement["Condition"] == {"ArnEquals": {"ecs:cluster": cluster}}
+    definitions = "arn:aws:ecs:ap-southeast-2:111111111111:task-definition/lakebed-dev"
+    assert run["Resource"] == [f"{definitions}-compaction:*", f"{definitions}-ingest:*"]
+    (role,) = found["iam:PassRole"]
+    assert role["Condition"] == {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+    without = documents(
+        people(instance="dev", without="ingest,batching,networking", compaction_tasks_max="0")
+    )
+    assert "ecs:RunTask" not in actions(without["parts"])
+    assert "batches" not in json.dumps([without[role] for role in PERSON_ROLES])
+
+
+def test_parts_have_all_that_the_doctors_page_lists(largest: Templates) -> None:
+    first, fixes = json.loads(re.findall(r"```json\n(.+?)```", DOCTOR, re.DOTALL)[0])["Statement"]
+    found = documents(largest)
+    anybody = {"sts:GetCallerIdentity"}
+    for role in ("operator", "admin"):
+        missing = set(first["Action"]) - actions(found[role]) - actions(found["parts"]) - anybody
+        assert not missing, role
+    protections = {
+        "dynamodb:UpdateContinuousBackups",
+        "dynamodb:UpdateTable",
+        "s3:PutBucketVersioning",
+    }
+    assert set(fixes["Action"]) - actions(found["admin"]) == protections
 
 
 def test_patterns_of_all_tables_are_those_that_objects_have() -> None:

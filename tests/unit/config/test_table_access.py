@@ -4,12 +4,19 @@ import fnmatch
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
+from lakebed.backends.aws.batching.file_batches import _stripe, _taken_key
+from lakebed.backends.aws.costs.usage_ledger import _key
 from lakebed.bootstrap.table_policy import patterns_of
 from lakebed.config.people.table_access import LakeArns, Statement, TableAccess, statements_for
-from lakebed.model.names import FileName, TableId, TransactionNumber
+from lakebed.model.jobs import batch_job
+from lakebed.model.names import FileName, Micros, TableId, TransactionNumber
 from lakebed.model.paths import commits_path, entry_path, file_path, snapshot_path
+from lakebed.observe.usage import NO_TABLE
+from lakebed.ports.file_batches import SubmittedFile
+from lakebed.ports.paying.usage_ledger import LedgerEntry
 
 TABLE, NEIGHBOUR = TableId("0" * 31 + "a"), TableId("0" * 31 + "b")
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/one"
@@ -23,8 +30,9 @@ LAKE = LakeArns(
     log_table="lakebed-dev-log",
     registry_table="lakebed-dev-registry",
     tracker_table="lakebed-dev-tracker",
+    batches_table="lakebed-dev-batches",
 )
-WITH_KEY = LakeArns(**{**{f: getattr(LAKE, f) for f in LAKE.__struct_fields__}, "key_arn": KEY})
+WITH_KEY = msgspec.structs.replace(LAKE, key_arn=KEY)
 
 
 def statements(access: TableAccess, lake: LakeArns = LAKE) -> list[Statement]:
@@ -87,6 +95,42 @@ def test_a_writer_puts_files_and_entries_of_its_table_and_deletes_nothing() -> N
     assert partitions(found, "Query", "-registry") == ["formats"], "it lists no names"
     assert partitions(found, "PutItem", "-tracker") == ["process#*", f"job#{TABLE}#*"]
     assert not any("Delete" in action or "sqs" in action for action in actions(found))
+
+
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_usage_is_kept_and_the_budget_read_of_this_table_only(access: TableAccess) -> None:
+    found = statements(access)
+    own, of_none = f"usage#{TABLE}", "usage#-"
+    assert partitions(found, "Query", "-tracker") == [own], "what a budget is compared with"
+    assert partitions(found, "UpdateItem", "-tracker") == [own, of_none]
+    assert _key(LedgerEntry(table=TABLE, hour=0, kind="ingest", counts={}))["pk"] == {"S": own}
+    assert _key(LedgerEntry(table=NO_TABLE, hour=0, kind="ingest", counts={}))["pk"] == {
+        "S": of_none
+    }
+
+
+def test_who_writes_submits_files_to_this_table_and_sees_its_batches() -> None:
+    found = statements("write")
+    pending, taken = _stripe(TABLE, 3), f"taken#{TABLE}#00"
+    file = SubmittedFile("s3://landing/a", 1, "v", Micros(0))
+    put = partitions(found, "PutItem", "-batches")
+    assert put == partitions(found, "ConditionCheckItem", "-batches")
+    for key in (pending, taken, _taken_key(TABLE, file)["pk"]["S"]):
+        assert any(fnmatch.fnmatchcase(key, pattern) for pattern in put)
+    assert partitions(found, "BatchWriteItem", "-batches") == ["tables"]
+    seen = partitions(found, "Query", "-batches")
+    assert seen == partitions(found, "GetItem", "-batches")
+    for key in (pending, f"batches#{TABLE}"):
+        assert any(fnmatch.fnmatchcase(key, pattern) for pattern in seen)
+    (job,) = partitions(found, "GetItem", "-tracker")
+    assert fnmatch.fnmatchcase(f"job#{TABLE}#{batch_job(TABLE, 7)}", job)
+    assert not fnmatch.fnmatchcase(f"job#{TABLE}#another", job)
+
+
+def test_an_instance_without_batching_has_nothing_to_submit_to() -> None:
+    without = msgspec.structs.replace(LAKE, batches_table="")
+    for found in (statements("read"), statements("write", without)):
+        assert "batches" not in json.dumps(found)
 
 
 @pytest.mark.parametrize("access", ["read", "write"])
