@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -79,6 +80,8 @@ class Expressions:
                 return self.value(given[1])[int(self.value(given[0]))]
             case "Fn::Split":
                 return self.value(given[1]).split(given[0])
+            case "Fn::Base64":
+                return b64encode(str(self.value(given)).encode()).decode()
             case "Fn::GetAZs":
                 return [f"{REGION}{letter}" for letter in "abc"]
             case "Fn::If":

@@ -51,7 +51,7 @@ PeopleWriter = Annotated[
     Meta(
         pattern=_PATTERN,
         description=f"{_WHO} the role `lakebed-INSTANCE-writer`. It reads tables and ingests rows"
-        " by the library.",
+        " by the library, and submits files.",
     ),
 ]
 PeopleOperator = Annotated[
@@ -59,7 +59,7 @@ PeopleOperator = Annotated[
     Meta(
         pattern=_PATTERN,
         description=f"{_WHO} the role `lakebed-INSTANCE-operator`. It sees status, jobs, tasks and"
-        " logs, sends dead letters again and switches schedules, and reads no rows.",
+        " logs, sends dead letters again, starts tasks and switches schedules, and reads no rows.",
     ),
 ]
 PeopleAdmin = Annotated[
@@ -67,7 +67,8 @@ PeopleAdmin = Annotated[
     Meta(
         pattern=_PATTERN,
         description=f"{_WHO} the role `lakebed-INSTANCE-admin`. It does all that the command"
-        " `lakebed` does with an instance, and cannot change what is deployed.",
+        " `lakebed` does with an instance, and cannot change what is deployed, nor turn on what"
+        " protects stored data.",
     ),
 ]
 

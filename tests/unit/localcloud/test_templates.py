@@ -41,6 +41,7 @@ def expressions(**conditions: object) -> Expressions:
         ({"Fn::Sub": ["${a}", {"a": {"Ref": "AWS::AccountId"}}]}, "000000000000"),
         ({"Fn::Select": [1, {"Fn::Split": [":", {"Fn::GetAtt": "Queue.Arn"}]}]}, "queue"),
         ({"Fn::ImportValue": "other:Export"}, "imported"),
+        ({"Fn::Base64": {"Ref": "AWS::Partition"}}, "YXdz"),
         ({"Fn::If": ["Same", "yes", "no"]}, "yes"),
         ({"a": {"Ref": "AWS::NoValue"}, "b": [{"Ref": "AWS::NoValue"}, 1]}, {"b": [1]}),
         ({"Ref": "Queue", "beside": 1}, {"Ref": "Queue", "beside": 1}),
