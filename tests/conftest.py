@@ -1,4 +1,5 @@
-"""What holds for all tests: unit tests cannot reach the network, properties are tried alike."""
+"""What holds for all tests: unit tests cannot reach the network, requests to AWS are checked before
+they are sent, properties are tried alike."""
 
 import gc
 import socket
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from lakebed.observe import usage
+from localcloud.programs import checked_requests
 from tests.dsl.process_logging import logging_restored
 
 UNIT = Path(__file__).parent / "unit"
@@ -28,6 +30,12 @@ def pytest_collection_finish() -> None:
     """Look for garbage again, but not among the tests."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _requests_are_checked() -> None:
+    """As in the processes of the local cloud: whoever answers, and whatever clients say of it."""
+    checked_requests.install()
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lakebed.errors import InvalidError
-from localcloud.programs import shifted_time, task_process
+from localcloud.programs import checked_requests, shifted_time, task_process
 from localcloud.runner.workers import PRIVATE_FOLDER
 from localcloud.services.amazon import Amazon
 from localcloud.services.cloud_clock import CloudClock
@@ -102,8 +102,8 @@ class SparkLauncher:
         log = self._emulator.folder / "logs" / f"{folder.name}.log"
         log.parent.mkdir(exist_ok=True)
         command = [
-            *(sys.executable, "-S", shifted_time.__file__, task_process.__file__),
-            *(str(folder), str(self._clock.ahead_seconds), program.name),
+            *(sys.executable, "-S", shifted_time.__file__, checked_requests.__file__),
+            *(task_process.__file__, str(folder), str(self._clock.ahead_seconds), program.name),
             *asked.arguments,
         ]
         with log.open("wb") as output:

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from localcloud.programs import shifted_time, task_process
+from localcloud.programs import checked_requests, shifted_time, task_process
 from localcloud.runner.workers import PRIVATE_FOLDER
 from localcloud.services.amazon import Amazon
 from localcloud.services.cloud_clock import CloudClock
@@ -146,8 +146,9 @@ class RunningTasks:
 
 def _python(spec: TaskSpec) -> list[str]:
     alone = [] if spec.image.packages else ["-S"]
-    programs = (shifted_time.__file__, task_process.__file__, str(spec.image.folder))
-    return [sys.executable, "-I", *alone, *programs]
+    programs = (shifted_time, checked_requests, task_process)
+    paths = [program.__file__ for program in programs]
+    return [sys.executable, "-I", *alone, *paths, str(spec.image.folder)]
 
 
 def _here(spec: TaskSpec, variables: Mapping[str, str], private: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from localcloud.programs import function_process, shifted_time
+from localcloud.programs import checked_requests, function_process, shifted_time
 from localcloud.services.amazon import Amazon, RoleSession
 from localcloud.services.cloud_clock import CloudClock
 from localcloud.services.emulator import REGION
@@ -75,6 +75,7 @@ class FunctionWorker:
                 *(sys.executable, "-I", "-S", "-X", f"pycache_prefix={cache}"),
                 *(
                     shifted_time.__file__,
+                    checked_requests.__file__,
                     function_process.__file__,
                     str(function.code),
                     function.handler,

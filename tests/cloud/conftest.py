@@ -19,7 +19,6 @@ from tests.cloud.instance import (
 )
 from tests.cloud.permission_notes import permissions_of
 from tests.cloud.users import stop_tasks
-from tests.servers.checked_parameters import parameters_are_checked  # noqa: F401 - a fixture
 
 NOTES_VARIABLE = "LAKEBED_PERMISSION_NOTES"
 """Names a file, which gets what each statement of each role was good for in a session."""

@@ -74,7 +74,6 @@ from lakebed.ports.table_marks import TableMarks
 from lakebed.ports.table_registry import TableRegistry
 from lakebed.ports.transaction_log import TransactionLogs
 from tests.contracts.fast_time import FastQueues
-from tests.servers.checked_parameters import parameters_are_checked  # noqa: F401 - a fixture
 from tests.servers.dynamo_servers import MotoServer
 from tests.servers.fixtures import (  # noqa: F401 - they are fixtures
     KNOWN_BAD,

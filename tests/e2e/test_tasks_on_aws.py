@@ -14,6 +14,7 @@ import pytest
 from lakebed.bootstrap.tasks.task_process import opened
 from lakebed.config.environments import IngestTaskEnvironment, variables_of
 from lakebed.lake import Lake
+from localcloud.programs import checked_requests
 from localcloud.templates.images import make_image
 from tests.e2e.task_instance import (
     SECONDS_MAX,
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 @contextmanager
 def task(kind: str, environment: IngestTaskEnvironment) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-m", f"containers.{kind}.main"],
+        [sys.executable, checked_requests.__file__, str(ROOT / f"containers/{kind}/main.py")],
         env={**os.environ, **variables_of(environment), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,0 +1,1 @@
+"""What functions and tasks of the local cloud ask of AWS."""
