@@ -180,12 +180,15 @@ class CreateCompactionJobs:
     def _lifted(
         self, table: OpenTable, rejected: Sequence[tuple[CompactionJob, JobReport]], now: Micros
     ) -> list[JobId]:
-        """Return the rejected jobs that may work now. The files of some are freed instead."""
+        """Return the rejected jobs that may work now. The files of some are freed instead; the
+        reports of all others are kept, as long as they hold."""
         with table.head.reading() as state:
             freed = [job.id for job, report in rejected if is_freed(state, job, report)]
             changed = [job.id for job, report in rejected if has_changed(state, job, report, now)]
         for job in freed:
             self._give_up.run(table, job, reason="its leaf was split: its files are merged there")
+        over = {*freed, *changed}
+        self._reports.renew([report for job, report in rejected if job.id not in over])
         return [job for job in changed if job not in freed]
 
     def _send(self, table: OpenTable, jobs: list[JobId], event: JobEvent) -> None:

@@ -44,6 +44,8 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     task: the worker that ran it.
     number: the log entry in which it was committed.
     basis: of a rejected merge, a digest of what it rests on; "": not told.
+    renewed: when it was reported again because it still holds; 0: never. It takes the place of the
+        report that it renews, whose time it keeps.
     """
 
     table: TableId
@@ -59,6 +61,12 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     number: TransactionNumber = NOT_COMMITTED
     filtered: int = 0
     basis: str = ""
+    renewed: Micros = BEGINNING
+
+    @property
+    def kept_from(self) -> Micros:
+        """Since when it is kept; see `KEPT_SECONDS`."""
+        return max(self.at, self.renewed)
 
     @property
     def rows_per_second(self) -> float:
@@ -78,6 +86,11 @@ def replaces(report: JobReport, newest: JobReport) -> bool:
     if report.event == "committed" and newest.event not in lasting:
         return True
     return newest.at <= report.at
+
+
+def renews(report: JobReport, other: JobReport) -> bool:
+    """Whether a report takes the place of another, which says the same."""
+    return msgspec.structs.replace(other, renewed=report.renewed) == report
 
 
 _decode = msgspec.msgpack.Decoder(JobReport).decode

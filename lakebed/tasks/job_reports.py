@@ -8,10 +8,10 @@ from typing import TypedDict, Unpack
 import msgspec
 
 from lakebed.errors import LakebedError
-from lakebed.model.names import JobId, TableId, TransactionNumber
+from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
-from lakebed.ports.job_tracker import JobEvent, JobKind, JobReport, JobTracker
+from lakebed.ports.job_tracker import KEPT_SECONDS, JobEvent, JobKind, JobReport, JobTracker
 
 
 class JobFacts(TypedDict, total=False):
@@ -68,6 +68,15 @@ class JobReports:
     def report_all(self, table: TableId, jobs: Sequence[JobId], event: JobEvent) -> None:
         """Report that this happened to jobs just now, in as few requests as can be."""
         self._send([self._new_report(table, job, event) for job in jobs])
+
+    def renew(self, reports: Sequence[JobReport]) -> None:
+        """Keep those for as long again as new ones of which half the time is over. They stay of
+        their time, so that a later report of the job, also one that comes meanwhile, counts."""
+        now = self._clock.now()
+        old = Micros(now - KEPT_SECONDS // 2 * MICROS_PER_SECOND)
+        due = [msgspec.structs.replace(r, renewed=now) for r in reports if r.kept_from <= old]
+        if due:
+            self._send(due)
 
     def _new_report(self, table: TableId, job: JobId, event: JobEvent) -> JobReport:
         at = self._clock.now()

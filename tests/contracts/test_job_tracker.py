@@ -1,5 +1,6 @@
 from typing import Any
 
+import msgspec
 import pytest
 
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
@@ -165,6 +166,37 @@ def test_old_reports_are_forgotten(view: JobTracker) -> None:
     assert jobs(view.find(TABLE, reports_max=10)) == ["b", "c"]
     assert view.last(TABLE, JobId("a")) is None
     assert [r.at for r in view.history(TABLE, JobId("b"))] == [9]
+
+
+def test_a_report_that_is_renewed_is_there_once_and_keeps_its_time(view: JobTracker) -> None:
+    first = report("j", 5, event="rejected", reason="sum-too-large: 300", basis="ab")
+    for renewed in (0, 40, 70):
+        again = msgspec.structs.replace(first, renewed=Micros(renewed))
+        view.report_many([again, report(f"other-{renewed}", 3)])
+        view.report(again)
+        assert view.last(TABLE, JobId("j")) == again
+        assert view.history(TABLE, JobId("j")) == [again]
+        assert view.find(TABLE, events=["rejected"], reports_max=9) == [again]
+
+
+def test_a_report_that_is_renewed_late_hides_nothing_that_came_meanwhile(view: JobTracker) -> None:
+    rejected, sent = report("j", 5, event="rejected"), report("j", 9)
+    again = msgspec.structs.replace(rejected, renewed=Micros(40))
+    for one in (rejected, sent, again):
+        view.report(one)
+    assert view.last(TABLE, JobId("j")) == sent
+    assert view.history(TABLE, JobId("j")) == [again, sent]
+
+
+def test_reports_that_were_renewed_are_kept_from_then_on(view: JobTracker) -> None:
+    if isinstance(view, DynamoDbJobTracker):
+        pytest.skip("DynamoDB forgets by itself, see test_dynamodb_tracker.py")
+    for job, renewed in (("a", 0), ("b", 8), ("c", 4)):
+        view.report(report(job, 3, event="rejected", renewed=Micros(renewed)))
+    view.forget(before=Micros(6))
+    assert jobs(view.find(TABLE, reports_max=10)) == ["b"]
+    view.forget(before=Micros(9))
+    assert view.find(TABLE, reports_max=10) == []
 
 
 def test_a_report_of_a_newer_release_is_passed_over(view: JobTracker) -> None:

@@ -145,7 +145,7 @@ class DynamoDbJobTracker:
     def report_task(self, report: TaskReport) -> None:
         """Remember how far a task has come."""
         key = f"task#{report.task}"
-        item = self._item(key, _NEWEST, report.at, _encode(report), _TASKS)
+        item = self._item(key, _NEWEST, report.at, _encode(report)) | _in_index(_TASKS, report.at)
         self._put_newest(item, _unless_newer(report.at))
 
     def tasks(self, *, reports_max: int) -> list[TaskReport]:
@@ -157,26 +157,24 @@ class DynamoDbJobTracker:
         """Do nothing: DynamoDB removes what has expired, within days."""
 
     def _of_history(self, report: JobReport) -> Item:
-        body = _encode(report)
-        sort_key = f"at#{report.at:020d}#{digest_of(body).hex()[:8]}"
-        return self._item(_job_key(report.table, report.job), sort_key, report.at, body)
+        """Return an item under the keys of that which the report renews, if it renews any."""
+        first = msgspec.structs.replace(report, renewed=BEGINNING)
+        sort_key = f"at#{report.at:020d}#{digest_of(_encode(first)).hex()[:8]}"
+        key = _job_key(report.table, report.job)
+        return self._item(key, sort_key, report.kept_from, _encode(report))
 
     def _newest(self, report: JobReport) -> Item:
-        listed = f"{report.table}#{report.event}"
         key = _job_key(report.table, report.job)
-        return self._item(key, _NEWEST, report.at, _encode(report), listed)
+        listed = _in_index(f"{report.table}#{report.event}", report.at)
+        return self._item(key, _NEWEST, report.kept_from, _encode(report)) | listed
 
-    def _item(self, key: str, sort_key: str, at: Micros, body: bytes, listed: str = "") -> Item:
-        """Return an item. listed: under what it is in the index; "": it is not."""
-        item: Item = {
+    def _item(self, key: str, sort_key: str, kept_from: Micros, body: bytes) -> Item:
+        return {
             PARTITION_KEY: _text(key),
             SORT_KEY: _text(sort_key),
-            _EXPIRY: _number(at // MICROS_PER_SECOND + self._kept_seconds),
+            _EXPIRY: _number(kept_from // MICROS_PER_SECOND + self._kept_seconds),
             "body": {"B": body},
         }
-        if listed:
-            item |= {_INDEX.partition_key: _text(listed), _INDEX.sort_key: _number(at)}
-        return item
 
     def _put_newest(self, item: Item, condition: Condition) -> None:
         with suppress(ConditionError):  # a newer one is there, or this one, by an earlier try
@@ -219,6 +217,11 @@ class DynamoDbJobTracker:
             if not last:
                 return
             asked["ExclusiveStartKey"] = last
+
+
+def _in_index(under: str, at: Micros) -> Item:
+    """Return what puts an item into the index."""
+    return {_INDEX.partition_key: _text(under), _INDEX.sort_key: _number(at)}
 
 
 def _unless_newer(at: Micros) -> Condition:

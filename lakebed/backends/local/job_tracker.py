@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from lakebed.ports.job_tracker import (
     JobEvent,
     JobReport,
     TaskReport,
+    renews,
     replaces,
     report_in,
     reports_in,
@@ -58,8 +61,11 @@ FROM report WHERE table_id = ? AND job = ? AND newest"""
 _OUTDATE = "UPDATE report SET newest = 0 WHERE table_id = ? AND job = ? AND newest"
 _WHOLE = "checksum = row_checksum(table_id, job, at, event, body)"
 """Reports that contradict their checksums are left out: they are hints, and some may be lost."""
-_IS_KNOWN = """
-SELECT 1 FROM report WHERE table_id = ? AND job = ? AND at = ? AND body = ?"""
+_OF_MOMENT = """
+SELECT number, body FROM report WHERE table_id = ? AND job = ? AND at = ?"""
+_RENEW = """
+UPDATE report SET body = ?2, checksum = row_checksum(table_id, job, at, event, ?2)
+WHERE number = ?1"""
 _REPORT = """
 INSERT INTO report (table_id, job, at, event, newest, body, checksum)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, row_checksum(?1, ?2, ?3, ?4, ?6))"""
@@ -69,6 +75,9 @@ ORDER BY at, number"""  # noqa: S608 - constant texts
 _FIND = f"""
 SELECT body FROM report WHERE newest AND table_id = ? AND event = ? AND at >= ? AND at < ?
 AND {_WHOLE} ORDER BY at DESC, number DESC LIMIT ?"""  # noqa: S608 - constant texts
+_OLD_REJECTIONS = "SELECT number, body FROM report WHERE at < ? AND event = 'rejected'"
+_FORGET = """
+DELETE FROM report WHERE at < ? AND number NOT IN (SELECT value FROM json_each(?))"""
 _TASK = """
 INSERT INTO task VALUES (?, ?, ?)
 ON CONFLICT (task) DO UPDATE SET at = excluded.at, body = excluded.body
@@ -100,7 +109,7 @@ class SqliteJobTracker:
         with self._database.writing() as connection:
             for report in reports:
                 job, body = (report.table, report.job), _encode(report)
-                if connection.execute(_IS_KNOWN, (*job, report.at, body)).fetchone():
+                if _is_known(connection, report, body):
                     continue
                 found = connection.execute(_NEWEST, job).fetchone()
                 newest = found is None or not found[2] or _replaces(report, *found[:2])
@@ -155,12 +164,29 @@ class SqliteJobTracker:
     def forget(self, *, before: Micros) -> None:
         """Drop reports that are older."""
         with self._database.writing() as connection:
-            connection.execute("DELETE FROM report WHERE at < ?", (before,))
+            kept = [
+                number
+                for number, body in connection.execute(_OLD_REJECTIONS, (before,))
+                if (report := report_in(body)) is not None and report.kept_from >= before
+            ]
+            connection.execute(_FORGET, (before, json.dumps(kept)))
             connection.execute("DELETE FROM task WHERE at < ?", (before,))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
+
+
+def _is_known(connection: sqlite3.Connection, report: JobReport, body: bytes) -> bool:
+    """Whether a report is kept. One that it renews is, and says from now on what it says."""
+    moment = (report.table, report.job, report.at)
+    for number, known_body in connection.execute(_OF_MOMENT, moment).fetchall():
+        known = report_in(known_body)
+        if known is not None and renews(report, known):
+            if body != known_body:
+                connection.execute(_RENEW, (number, body))
+            return True
+    return False
 
 
 def _replaces(report: JobReport, at: Micros, body: bytes) -> bool:

@@ -11,6 +11,7 @@ from lakebed.ports.job_tracker import (
     JobEvent,
     JobReport,
     TaskReport,
+    renews,
     replaces,
 )
 
@@ -25,9 +26,12 @@ class MemoryJobTracker:
     def report(self, report: JobReport) -> None:
         """Remember it."""
         reports = self._jobs.setdefault((report.table, report.job), [])
-        if report not in reports:
-            reports.append(report)
-            reports.sort(key=lambda r: r.at)
+        for place, known in enumerate(reports):
+            if renews(report, known):
+                reports[place] = report
+                return
+        reports.append(report)
+        reports.sort(key=lambda r: r.at)
 
     def report_many(self, reports: Sequence[JobReport]) -> None:
         """Remember them all."""
@@ -73,7 +77,10 @@ class MemoryJobTracker:
 
     def forget(self, *, before: Micros) -> None:
         """Drop reports that are older."""
-        kept = {job: [r for r in reports if r.at >= before] for job, reports in self._jobs.items()}
+        kept = {
+            job: [r for r in reports if r.kept_from >= before]
+            for job, reports in self._jobs.items()
+        }
         self._jobs = {job: reports for job, reports in kept.items() if reports}
         self._tasks = {task: r for task, r in self._tasks.items() if r.at >= before}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from lakebed.backends.aws import Patience
@@ -100,6 +101,17 @@ def test_items_expire(ministack: S3Server, clients: AmazonClients) -> None:
     )
     found = clients.dynamodb.scan(TableName=table)["Items"]
     assert [item["expires"] for item in found] == [{"N": "1000000060"}] * 2
+
+
+def test_items_of_a_report_that_is_renewed_expire_later(
+    ministack: S3Server, clients: AmazonClients
+) -> None:
+    table = ministack.new_table(TRACKER_TABLE)
+    tracker = DynamoDbJobTracker(clients, table, kept_seconds=60)
+    for renewed in (0, 2_000_000, 5_000_000):
+        tracker.report(msgspec.structs.replace(FIRST, renewed=Micros(renewed)))
+    found = clients.dynamodb.scan(TableName=table)["Items"]
+    assert [item["expires"] for item in found] == [{"N": "65"}] * 2
 
 
 def test_a_table_that_is_not_there_is_named(clients: AmazonClients) -> None:

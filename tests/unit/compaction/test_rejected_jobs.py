@@ -6,16 +6,20 @@ import random
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 import lakebed
 from lakebed.backends.memory import MemoryObjectStore
 from lakebed.backends.memory.clock import VirtualClock
+from lakebed.bootstrap.app import App
 from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import IteratorError, LakebedError, OutOfMemoryError, UnavailableError
 from lakebed.lake import Lake
+from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.sorted_files.parquet_files import ParquetFiles
 
 SCHEMA = lakebed.schema_of(row_keys={"k": "int64"}, values={"body": "binary"})
@@ -36,9 +40,14 @@ def objects(clock: VirtualClock) -> MemoryObjectStore:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, clock: VirtualClock, objects: MemoryObjectStore) -> Lake:
+def app(tmp_path: Path, clock: VirtualClock, objects: MemoryObjectStore) -> App:
+    return open_local(tmp_path / "lake", clock=clock, objects=objects)
+
+
+@pytest.fixture
+def lake(app: App) -> Lake:
     """A lake whose store keeps no object of more than 1 MiB."""
-    return Lake(open_local(tmp_path / "lake", clock=clock, objects=objects))
+    return Lake(app)
 
 
 def filled(lake: Lake) -> lakebed.Table:
@@ -84,6 +93,59 @@ def test_an_output_beyond_the_stores_limit_is_told_once_and_never_made_again(
         assert list(objects.list("")) == stored, "nothing was written"
         assert rejections(caplog) == 1
         assert table.query().read_all().num_rows == 180
+
+
+def test_it_outlives_the_time_for_which_reports_are_kept(
+    lake: Lake, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with lake:
+        filled(lake)
+        with pytest.raises(LakebedError, match="an object is too large"):
+            lake.run()
+        (rejected,) = lake.table("t").jobs(events=["rejected"])
+        for _ in range(4 * KEPT_SECONDS // DAYS):
+            clock.advance(DAYS)
+            assert lake.run() == WorkDone()
+        assert rejections(caplog) == 1
+        (renewed,) = lake.table("t").jobs(events=["rejected"])
+        assert renewed.at == rejected.at
+        assert clock.now() - renewed.renewed < KEPT_SECONDS * MICROS_PER_SECOND
+        reports = lake.table("t").jobs(job=rejected.job)
+        assert [one.event for one in reports].count("rejected") == 1
+
+
+def test_its_report_is_renewed_twice_in_its_life_and_no_more_often(
+    lake: Lake, clock: VirtualClock
+) -> None:
+    with lake:
+        filled(lake)
+        with pytest.raises(LakebedError, match="an object is too large"):
+            lake.run()
+        times = set()
+        for _ in range(2 * KEPT_SECONDS // DAYS):
+            clock.advance(DAYS)
+            lake.run()
+            times |= {one.renewed for one in lake.table("t").jobs(events=["rejected"])}
+        assert len(times - {0}) == 4
+
+
+@pytest.mark.parametrize("ahead_days", [-400, 400])
+def test_a_clock_that_was_wrong_when_it_was_told_does_not_end_it(
+    app: App, lake: Lake, clock: VirtualClock, ahead_days: int
+) -> None:
+    """The report is of a time long past or far ahead, and by that reports are forgotten."""
+    with lake:
+        filled(lake)
+        with pytest.raises(LakebedError, match="an object is too large"):
+            lake.run()
+        (right,) = lake.table("t").jobs(events=["rejected"])
+        wrong = Micros(right.at + ahead_days * DAYS * MICROS_PER_SECOND)
+        app.tracker.forget(before=Micros(right.at + 1))
+        app.tracker.report(msgspec.structs.replace(right, at=wrong))
+        for _ in range(2 * KEPT_SECONDS // DAYS):
+            clock.advance(DAYS)
+            assert lake.run() == WorkDone()
 
 
 def test_smaller_leaves_lift_it(lake: Lake, clock: VirtualClock) -> None:
