@@ -39,6 +39,8 @@ FunctionRuns = Annotated[
 ]
 
 MIB = 1 << 20
+SNAPSHOT_COPIES = 3
+"""Of a table's state, while a snapshot is written: the state, a copy, and the copy made compact."""
 
 
 def states_bytes_max(disk_mib: int) -> int:

@@ -25,12 +25,14 @@ class SurveyedTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table that could be read.
 
     settings: all of them.
+    state_bytes: of its state.
     ahead_seconds: by which its log time is ahead of this machine's clock.
     merged_per_second: rows, by one worker, in compaction jobs of the last day; 0: none was done.
     """
 
     status: TableStatus
     settings: TableSettings
+    state_bytes: int = 0
     ahead_seconds: float = 0.0
     merged_per_second: float = 0.0
 

@@ -15,6 +15,7 @@ from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.past_states import number_at, past_state
 from lakebed.statestore.snapshots import Snapshots
+from lakebed.statestore.table_state.figures import state_bytes
 from lakebed.statestore.table_state.kept_versions import (
     is_kept,
     tag_of,
@@ -124,7 +125,9 @@ class PastVersions:
         if state is None:
             state = self._states[key] = self._past_state(table, number)
         self._states.move_to_end(key)
-        while len(self._states) > 1 and sum(map(_size, self._states.values())) > self._bytes_max:
+        while (
+            len(self._states) > 1 and sum(map(state_bytes, self._states.values())) > self._bytes_max
+        ):
             self._states.popitem(last=False)[1].connection.close()
         return state
 
@@ -141,9 +144,3 @@ class PastVersions:
                         raise expired(newest, number) from None
         hint = f"try again; if it stays so, run `lakebed fsck --deep {table.name}`"
         raise UnavailableError("the state of a version is not found", number=number, hint=hint)
-
-
-def _size(state: TableState) -> int:
-    (pages,) = state.connection.execute("PRAGMA page_count").fetchone()
-    (page_bytes,) = state.connection.execute("PRAGMA page_size").fetchone()
-    return int(pages * page_bytes)

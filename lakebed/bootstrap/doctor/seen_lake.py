@@ -14,6 +14,7 @@ from lakebed.model.paths import table_prefix
 from lakebed.ports.job_tracker import NO_TABLE, JobEvent, JobReport
 from lakebed.ports.table_marks import TableMark, TableMarks
 from lakebed.ports.table_registry import TableEntry
+from lakebed.statestore.table_state.figures import state_bytes
 from lakebed.upgrades.judge_upgrade import UpgradeStatus
 
 SURVEY_SECONDS_MAX = 10.0
@@ -136,10 +137,11 @@ class SeenLake:
             online=entry.online,
         )
         with table.head.reading() as state:
-            settings, last = state.settings(), state.head().at
+            settings, last, size = state.settings(), state.head().at, state_bytes(state)
         return SurveyedTable(
             status=status,
             settings=settings,
+            state_bytes=size,
             ahead_seconds=max(0.0, (last - app.clock.now()) / MICROS_PER_SECOND),
             merged_per_second=self._merged_per_second(app, entry),
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from lakebed.compaction.create_jobs import UNTIL_STARTED_AGAIN
+from lakebed.config.functions import DISK_MIB_MIN, MIB, SNAPSHOT_COPIES, full_disk_hint
 from lakebed.doctor.check import Check, Sign
 from lakebed.doctor.patient import Patient, SurveyedTable
 from lakebed.errors import UnavailableError
@@ -131,6 +132,17 @@ def _held(patient: Patient) -> Iterator[Sign]:
                 yield Sign(about=f"{one.status.name}: {who} keeps {holder.bytes:,} bytes")
 
 
+def _over_disk(patient: Patient) -> Iterator[Sign]:
+    functions = patient.parts().functions()
+    disk_mib = max((one.disk_mib for one in functions), default=DISK_MIB_MIN)
+    for one in _tables(patient):
+        takes = SNAPSHOT_COPIES * one.state_bytes / MIB
+        if takes > disk_mib:
+            yield Sign(
+                about=f"{one.status.name}: takes {takes:,.0f} MiB; {full_disk_hint(disk_mib)}"
+            )
+
+
 def _unsplittable(patient: Patient) -> Iterator[Sign]:
     for one in _tables(patient):
         leaves = sum(node.unsplittable for node in one.status.nodes)
@@ -241,6 +253,13 @@ TABLE_CHECKS = (
         found_when="one tag, pin or follower keeps more than half as much as the table has",
         cure="drop the tag (`lakebed table untag`), or end the reader",
         look=_held,
+    ),
+    _check(
+        id="state-over-disk",
+        of="an instance",
+        found_when="three times a table's state, as a snapshot takes, is above the functions' disk",
+        cure="deploy with a larger `function_disk_mib`",
+        look=_over_disk,
     ),
     _check(
         id="leaf-unsplittable",

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from lakebed.config.functions import DISK_MIB_MIN
+
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks.
@@ -51,11 +53,13 @@ class DeployedFunction(msgspec.Struct, frozen=True, kw_only=True):
 
     problem: why it cannot run, in the platform's words; "": it can.
     reserved: how many runs of it are allowed at one time; None: no bound of its own.
+    disk_mib: of its /tmp.
     """
 
     name: str
     problem: str = ""
     reserved: int | None = None
+    disk_mib: int = DISK_MIB_MIN
 
 
 class DeployedQueue(msgspec.Struct, frozen=True, kw_only=True):

@@ -138,3 +138,10 @@ def numbers_beyond(state: TableState) -> Sequence[tuple[str, int]]:
         " UNION ALL SELECT 'partition', id FROM partitions"
         " WHERE id >= (SELECT partition_next FROM head)"
     ).fetchall()
+
+
+def state_bytes(state: TableState) -> int:
+    """Return how large a state is, as the database that it is."""
+    (pages,) = state.connection.execute("PRAGMA page_count").fetchone()
+    (page_bytes,) = state.connection.execute("PRAGMA page_size").fetchone()
+    return int(pages * page_bytes)

@@ -92,6 +92,15 @@ def leaf(**fields: object) -> Fault:
     return lambda world: world.lake.changed_leaf(**fields)
 
 
+def survey(**figures: object) -> Fault:
+    """Something else than its status is known of the table."""
+
+    def plant(world: World) -> None:
+        world.lake.table = msgspec.structs.replace(world.lake.table, **figures)
+
+    return plant
+
+
 def lake(**values: object) -> Fault:
     def plant(world: World) -> None:
         for name, value in values.items():
@@ -204,10 +213,6 @@ def fed(**fields: object) -> Fault:
         "gaps": 0,
     }
     return status(connections=(ConnectionStatus(**(given | fields)),))
-
-
-def ahead(world: World) -> None:
-    world.lake.table = msgspec.structs.replace(world.lake.table, ahead_seconds=86_400.0)
 
 
 def letters(world: World) -> None:
@@ -325,9 +330,10 @@ PLANTED: dict[str, Fault] = {
     "compaction-rejected": job(report="rejected", reason="a sum is too large"),
     "log-long": status(number=5_000),
     "snapshot-alone": status(number=50_000, snapshots=(49_000,)),
-    "log-time-ahead": ahead,
+    "log-time-ahead": survey(ahead_seconds=86_400.0),
     "garbage-stays": status(garbage_files=9, garbage_due=9, garbage_bytes=10**9),
     "versions-held": holder,
+    "state-over-disk": survey(state_bytes=171 << 20),
     "leaf-unsplittable": leaf(unsplittable=True),
     "leaf-unsplit": leaf(rows=50_000_000),
     "feed-gaps": fed(gaps=2),

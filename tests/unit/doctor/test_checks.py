@@ -3,6 +3,7 @@
 import re
 import threading
 
+import msgspec
 import pytest
 
 from lakebed.backends.memory.machine import MachineFigures, MemoryMachine
@@ -138,6 +139,18 @@ def test_tables_that_there_was_no_time_for_are_not_healthy() -> None:
     both = {one.id: one for one in world.examined().outcomes}["leaf-files-high"]
     assert (both.state, len(both.signs)) == ("found", 1)
     assert "unseen=7" in both.why
+
+
+def test_a_state_fits_a_disk_of_three_times_its_size_and_the_sign_names_the_setting() -> None:
+    world = World()
+    PLANTED["state-over-disk"](world)
+    (over,) = world.examined().of("found")
+    (sign,) = over.signs
+    assert sign.startswith("trips: takes 513 MiB; functions have 512 MiB: deploy with a larger ")
+    for name, function in world.parts.function_of.items():
+        if "snapshots" in name:  # others keep no states, and have the least
+            world.parts.function_of[name] = msgspec.structs.replace(function, disk_mib=513)
+    assert world.examined().is_healthy
 
 
 def test_of_many_signs_the_rest_is_counted() -> None:

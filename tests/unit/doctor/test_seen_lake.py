@@ -62,6 +62,7 @@ def test_a_survey_tells_each_table_and_why_one_cannot_be_read(app: App) -> None:
     survey = SeenLake(lambda: app).survey()
     assert [(one.status.name, one.status.rows) for one in survey.tables] == [("a", 1), ("b", 1)]
     assert [one.merged_per_second for one in survey.tables] == [500.0, 0.0]
+    assert all(10_000 < one.state_bytes < 1_000_000 for one in survey.tables)
     assert list(survey.failed) == ["c"]
     assert survey.failed["c"].startswith("table-quarantined: ")
     assert survey.unseen == 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakebed.backends.aws.deployed.asking import Asking
+from lakebed.config.functions import DISK_MIB_MIN
 from lakebed.ports.examined.deployed_parts import (
     DeployedAlarm,
     DeployedFunction,
@@ -117,7 +118,10 @@ def _function(asking: Asking, name: str) -> DeployedFunction:
     elif state.get("LastUpdateStatus") == "Failed":
         problem = f"its update failed: {state.get('LastUpdateStatusReason', '')}"
     return DeployedFunction(
-        name=name, problem=problem, reserved=limit.get("ReservedConcurrentExecutions")
+        name=name,
+        problem=problem,
+        reserved=limit.get("ReservedConcurrentExecutions"),
+        disk_mib=state.get("EphemeralStorage", {}).get("Size", DISK_MIB_MIN),
     )
 
 

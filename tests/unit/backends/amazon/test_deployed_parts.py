@@ -292,7 +292,11 @@ def test_answers_that_only_aws_gives(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         functions.add_response(
             "get_function_configuration",
-            {"State": "Failed", "StateReason": "the role is gone"},
+            {
+                "State": "Failed",
+                "StateReason": "the role is gone",
+                "EphemeralStorage": {"Size": 2_048},
+            },
             {"FunctionName": "lakebed-dev-a"},
         )
         functions.add_response("get_function_concurrency", {}, {"FunctionName": "lakebed-dev-a"})
@@ -312,6 +316,7 @@ def test_answers_that_only_aws_gives(monkeypatch: pytest.MonkeyPatch) -> None:
         with functions, ssm, who, topics:
             (function,) = parts.functions()
             assert function.problem == "Failed: the role is gone"
+            assert function.disk_mib == 2_048
             assert parts.recipients() == [
                 Recipient(protocol="email", endpoint="a@b.c", confirmed=False)
             ]
