@@ -20,6 +20,22 @@ UNASKED = {"deploy": "--require-approval never", "destroy": "--force", "import":
 """What answers the questions that people are asked."""
 
 
+SETTINGS_OF = {
+    "Who hears of alarms": {"notices_mail", "alarm_topic_arn"},
+    "Packages of yours": {"packages"},
+    "A key of yours": {"key_arn"},
+    "Zones of the instance's own network": {"zones"},
+    "A network of yours": {"vpc_id", "subnet_ids"},
+}
+"""What the page has a section for, and which settings that section gives."""
+
+
+def test_each_section_of_settings_gives_its_own_and_no_others() -> None:
+    sections = dict(re.findall(r"^### (.+)\n((?:(?!#+ ).*\n)*)", PAGE, re.MULTILINE))
+    given = {title: set(re.findall(r"-c (\w+)=", sections[title])) for title in SETTINGS_OF}
+    assert given == SETTINGS_OF
+
+
 @pytest.fixture
 def checkout(ministack: S3Server, tmp_path: Path) -> Path:
     """A folder that looks like a checkout after `make cdk`."""
