@@ -13,6 +13,7 @@ from lakebed.costs.idle_costs import (
     alarms,
     changing_table,
     idle_parts,
+    working_metrics,
 )
 from lakebed.costs.measured import packaged_measures
 from lakebed.costs.prices import Prices, packaged_prices
@@ -91,13 +92,18 @@ readers, and as deleted versions for as long as
 | a million lookups of one key each, by a warm function with 2 GB | {lookups:.2f} |
 | a table that changes each minute, a month: its ticks | {changing_table:.2f} |
 | its metrics, with [`table_metrics`](../reference/instance.md), a month | {table_metrics:.2f} |
+| metrics of a working instance, at most {metrics:.0f}, a month | {metrics_month:.2f} |
+| metrics of feeds, where any run, at most {of_feeds:.0f} more, a month | {of_feeds_month:.2f} |
 | a TB of files, a month | {stored_tb:.2f} |
 | a GB of log, names and reports in DynamoDB, a month | {state_gb:.2f} |
 | a task of one vCPU and 4 GB, an hour | {task_hour:.3f} |
 
-What Container Insights measures of tasks is beside that: about 20 metrics while some run, by the
-hour. Less can be had: `cdk deploy` of a subset of stacks leaves the dashboard out, and alarms that
-no person reads are best deleted. Nothing of this was compared with a bill of Amazon yet.
+[Metrics](../reference/metrics.md) are of the whole instance, however many functions and tasks add
+to them, and are paid for by the hour in which they have values: an instance that works for an hour
+a day pays a twenty-fourth, an idle one next to nothing, and those of trouble cost little. What
+Container Insights measures of tasks is beside that: about 20 metrics while some run, by the hour.
+Less can be had: `cdk deploy` of a subset of stacks leaves the dashboard out, and alarms that no
+person reads are best deleted. Nothing of this was compared with a bill of Amazon yet.
 """
 
 
@@ -131,6 +137,10 @@ def cost_page(made: str) -> str:
         lookups=found.per_million_lookups,
         changing_table=found.changing_table_month,
         table_metrics=changing_table(metrics=True).dollars(prices) - found.changing_table_month,
+        metrics=working_metrics(of_feeds=False).metric_month,
+        metrics_month=found.metrics_month,
+        of_feeds=working_metrics(of_feeds=True).metric_month,
+        of_feeds_month=found.feed_metrics_month,
         stored_tb=found.stored_gb_month * 1000,
         state_gb=Amounts(dynamodb_gb_month=1).dollars(prices),
         task_hour=_task_hour().dollars(prices),

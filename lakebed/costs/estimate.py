@@ -7,7 +7,13 @@ import msgspec
 from lakebed.config.instance import InstanceSettings
 from lakebed.config.settings import TableSettings
 from lakebed.costs.amounts import Amounts
-from lakebed.costs.idle_costs import changing_table, idle_parts, idle_table, paused_parts
+from lakebed.costs.idle_costs import (
+    changing_table,
+    idle_parts,
+    idle_table,
+    paused_parts,
+    working_metrics,
+)
 from lakebed.costs.measured import Measured
 from lakebed.costs.prices import Prices
 from lakebed.costs.work_costs import (
@@ -48,6 +54,7 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
     idle_month: of an idle instance, by part.
     paused_month: of a paused one, together.
+    metrics_month: of an instance that works at all hours; feed_metrics_month: what feeds add.
     per_tb: one for each size of jobs.
     stored_gb_month: of a GB of files.
     """
@@ -58,6 +65,8 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
     paused_month: float
     idle_table_month: float
     changing_table_month: float
+    metrics_month: float
+    feed_metrics_month: float
     per_tb: list[TbCosts]
     bulk_import_per_tb: float
     per_million_lookups: float
@@ -85,6 +94,8 @@ def estimate(
         paused_month=sum(amounts.dollars(prices) for amounts in paused_parts().values()),
         idle_table_month=idle_table().dollars(prices),
         changing_table_month=changing_table(metrics=instance.table_metrics).dollars(prices),
+        metrics_month=working_metrics(of_feeds=False).dollars(prices),
+        feed_metrics_month=working_metrics(of_feeds=True).dollars(prices),
         per_tb=[_of_tb(prices, measured, scenario) for scenario in scenarios],
         bulk_import_per_tb=bulk_imported_tb(measured).dollars(prices),
         per_million_lookups=million_lookups(measured, memory_gb=QUERY_GB).dollars(prices),

@@ -1,4 +1,4 @@
-"""What an idle instance costs in a month, and what a table adds.
+"""What an idle instance costs in a month, and what a table and work add.
 
 Tests compare the counts with the templates (tests/stacks/test_dashboard.py).
 """
@@ -97,6 +97,13 @@ def changing_table(*, metrics: bool) -> Amounts:
     by_table = sum(metric.by_table for metric in METRICS) if metrics else 0
     ticks = sum(MONTH_SECONDS / SCHEDULES[name] for name in TABLE_TICKS)
     return _ticks(ticks) + Amounts(metric_month=by_table)
+
+
+def working_metrics(*, of_feeds: bool) -> Amounts:
+    """Return the metrics of an instance that have values while it works and nothing goes wrong:
+    those of feeds, or all others. All of its functions and tasks share them."""
+    found = [m for m in METRICS if not m.of_trouble and (m.section == "feeds") == of_feeds]
+    return Amounts(metric_month=len(found))
 
 
 def _ticks(count: float) -> Amounts:

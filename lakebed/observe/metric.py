@@ -41,6 +41,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     where: facts that the event must have.
     without_alarm: why it has none.
     by_table: whether it is also kept for each table, which costs as much for each.
+    of_trouble: whether it has values only where something did not go as it should.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     alarm: Alarm | None = None
     without_alarm: str = ""
     by_table: bool = False
+    of_trouble: bool = False
 
     def value(self, event: str, facts: dict[str, object]) -> float | None:
         """Return what an event says of it; None: nothing."""

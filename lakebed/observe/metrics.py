@@ -67,6 +67,7 @@ METRICS = (
         meaning="Spark runs that ended without a commit, and whose drivers reported no reason",
         event=events.BULK_IMPORT_FAILED,
         alarm=Alarm(threshold=1, minutes=60, page="docs/operate/bulk-imports-failed.md"),
+        of_trouble=True,
     ),
     _fed("read", "records that feeds took from their sources"),
     _fed("stored", "of these, became rows"),
@@ -150,6 +151,7 @@ METRICS = (
         meaning="landings and connections that stopped until they are started again",
         event=events.FEED_FAILED,
         without_alarm="instances that run feeds have one, by their own stack",
+        of_trouble=True,
     ),
     Metric(
         name="feed_gaps",
@@ -158,6 +160,7 @@ METRICS = (
         meaning="parts of a source that were gone before they were taken",
         event=events.FEED_GAP_RECORDED,
         without_alarm="instances that run feeds have one, by their own stack",
+        of_trouble=True,
     ),
     Metric(
         name="feed_tasks_failed",
@@ -167,6 +170,7 @@ METRICS = (
         event=events.TASK_FAILED,
         where=(("kind", "feeds"),),
         without_alarm="instances that run feeds have one, by their own stack",
+        of_trouble=True,
     ),
     Metric(
         name="commits_answered",
@@ -221,6 +225,7 @@ METRICS = (
         meaning="jobs whose files cannot be merged as they are",
         event=events.COMPACTION_REJECTED,
         alarm=Alarm(threshold=1, minutes=60, page="docs/operate/compactions-rejected.md"),
+        of_trouble=True,
     ),
     Metric(
         name="compaction_jobs_open",
@@ -270,6 +275,7 @@ METRICS = (
         event=events.OBJECTS_SWEPT,
         fact="objects_count",
         without_alarm="they are left by workers that died, and failed tasks have a metric",
+        of_trouble=True,
     ),
     Metric(
         name="ticks_sent",
@@ -305,6 +311,7 @@ METRICS = (
         meaning="commits of which schedules were not notified",
         event=events.MARK_LOST,
         without_alarm="each is mended within a day",
+        of_trouble=True,
     ),
     Metric(
         name="tasks_started",
@@ -324,6 +331,7 @@ METRICS = (
         alarm=Alarm(
             threshold=3, minutes=15, page="docs/operate/tasks-not-started.md", command="tasks"
         ),
+        of_trouble=True,
     ),
     Metric(
         name="tasks_failed",
@@ -332,6 +340,7 @@ METRICS = (
         meaning="tasks that ended with an error, or were killed",
         event=events.TASK_FAILED,
         without_alarm=DEAD_LETTERS,
+        of_trouble=True,
     ),
     Metric(
         name="work_retried",
@@ -341,6 +350,7 @@ METRICS = (
         event=events.WORK_FAILED,
         where=(("kind", WORK_RETRIED),),
         without_alarm=DEAD_LETTERS,
+        of_trouble=True,
     ),
     Metric(
         name="work_refused",
@@ -350,6 +360,7 @@ METRICS = (
         event=events.WORK_FAILED,
         where=(("kind", WORK_REFUSED),),
         without_alarm=DEAD_LETTERS,
+        of_trouble=True,
     ),
     Metric(
         name="corruption_found",
@@ -359,6 +370,7 @@ METRICS = (
         event=events.WORK_FAILED,
         where=(("kind", WORK_CORRUPT),),
         alarm=Alarm(threshold=1, minutes=5, page="docs/operate/corruption.md", command="fsck"),
+        of_trouble=True,
     ),
     Metric(
         name="bugs_met",
@@ -370,6 +382,7 @@ METRICS = (
         alarm=Alarm(
             threshold=1, minutes=5, page="docs/operate/bugs.md", command="dead-letters show"
         ),
+        of_trouble=True,
     ),
     Metric(
         name="budgets_spent",
@@ -378,5 +391,6 @@ METRICS = (
         meaning="tables whose work cost as much in this month as their budget, or more, once a day",
         event=events.BUDGET_SPENT,
         alarm=Alarm(threshold=1, minutes=60, page="docs/operate/budgets.md"),
+        of_trouble=True,
     ),
 )

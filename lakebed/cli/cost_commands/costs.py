@@ -239,6 +239,8 @@ def _text(found: CostEstimate) -> str:
         ("a million lookups", f"{found.per_million_lookups:.2f}"),
         ("a table that changes each minute, a month", f"{found.changing_table_month:.2f}"),
         ("an idle table, a month", f"{found.idle_table_month:.4f}"),
+        ("metrics of a working instance, a month", f"{found.metrics_month:.2f}"),
+        ("metrics of feeds, a month", f"{found.feed_metrics_month:.2f}"),
         ("a paused instance, a month", f"{found.paused_month:.2f}"),
         ("a TB of files, a month", f"{found.stored_gb_month * 1000:.2f}"),
     ]

@@ -1,5 +1,7 @@
 """What is counted by formula is what the services do."""
 
+import json
+import logging
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,17 +9,24 @@ import pytest
 
 import lakebed
 from lakebed.backends.aws.object_store import UploadSizes
+from lakebed.backends.memory import VirtualClock
+from lakebed.bootstrap.local import open_local
 from lakebed.config.instance import InstanceSettings
 from lakebed.config.settings import TableSettings, table_settings
 from lakebed.costs import work_costs
 from lakebed.costs.compaction_work import work_to_rest
 from lakebed.costs.estimate import estimate
+from lakebed.costs.idle_costs import DAY, working_metrics
 from lakebed.costs.measured import packaged_measures
 from lakebed.costs.prices import packaged_prices
 from lakebed.costs.work_costs import GB, WorkScenario, compacted_tb, ingested_tb, replaced_files
+from lakebed.lake import Lake
+from lakebed.observe.json_lines import JsonLines
+from lakebed.observe.metrics import METRICS
 from lakebed.sorted_files.reading.read_ahead import PIECE_BYTES
 
 JOBS, ROWS = 30, 200
+METRIC_NAMES = {metric.name for metric in METRICS}
 
 
 @pytest.mark.parametrize("leaf_rows_max", [100_000, 2_000])
@@ -74,6 +83,36 @@ def test_metrics_of_tables_are_paid_for_where_they_are_kept() -> None:
     )
     extra = kept.changing_table_month - without.changing_table_month
     assert extra == pytest.approx(3 * prices.prices["metric_month"])
+
+
+def test_a_lake_that_works_has_metrics_that_are_paid_for_and_none_of_trouble(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    clock = VirtualClock()
+    settings = {"job_files_max": 3, "size_ratio": 2, "leaf_rows_max": 500}
+    with Lake(open_local(tmp_path, clock=clock)) as lake:
+        schema = lakebed.schema_of(row_keys={"key": "int64"})
+        table = lake.create_table("t", schema, settings=settings)
+        for job in range(JOBS):
+            table.ingest(pa.table({"key": pa.array(range(job, JOBS * ROWS, JOBS), pa.int64())}))
+            lake.run()
+        clock.advance(3 * DAY)
+        lake.run()
+    lines = [JsonLines({}).format(record) for record in caplog.records]
+    found = {name for line in lines for name in METRIC_NAMES & json.loads(line).keys()}
+    assert {"jobs_ingested", "compactions", "leaves_split", "files_collected"} <= found
+    assert found <= {metric.name for metric in METRICS if not metric.of_trouble}
+
+
+def test_each_metric_of_a_working_instance_is_counted_once() -> None:
+    others, of_feeds = (working_metrics(of_feeds=feeds).metric_month for feeds in (False, True))
+    of_trouble = [metric for metric in METRICS if metric.of_trouble]
+    assert others + of_feeds + len(of_trouble) == len(METRICS)
+    assert all(metric.of_trouble for metric in METRICS if metric.section == "errors")
+    found, price = estimate(packaged_prices(), packaged_measures()), 0.30
+    assert found.metrics_month == pytest.approx(others * price)
+    assert found.feed_metrics_month == pytest.approx(of_feeds * price)
 
 
 def test_deleted_versions_are_paid_for_each_day() -> None:
