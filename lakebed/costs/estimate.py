@@ -54,7 +54,8 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
     idle_month: of an idle instance, by part.
     paused_month: of a paused one, together.
-    metrics_month: of an instance that works at all hours; feed_metrics_month: what feeds add.
+    metrics_month: of an instance that works at all hours.
+    feed_metrics_month: what feeds add to these.
     per_tb: one for each size of jobs.
     stored_gb_month: of a GB of files.
     """

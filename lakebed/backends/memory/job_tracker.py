@@ -26,9 +26,9 @@ class MemoryJobTracker:
     def report(self, report: JobReport) -> None:
         """Remember it."""
         reports = self._jobs.setdefault((report.table, report.job), [])
-        for place, known in enumerate(reports):
+        for at, known in enumerate(reports):
             if renews(report, known):
-                reports[place] = report
+                reports[at] = report
                 return
         reports.append(report)
         reports.sort(key=lambda r: r.at)
