@@ -100,7 +100,7 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         bool,
         Meta(
             description="Files written from now on record the bounds of values, so that predicates"
-            " on them pass over row groups. Costs time when writing, most for numbers."
+            " on them pass over row groups and pages. Costs time when writing, most for numbers."
         ),
     ] = False
     scan_bytes_max: Annotated[

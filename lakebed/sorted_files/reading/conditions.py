@@ -110,6 +110,13 @@ class RowFilter:
         """Whether `may_want_columns` may rule out what the ranges of whole keys do not."""
         return bool(self._boxes) or self._bounds_say_more
 
+    @property
+    def bounded_fields(self) -> frozenset[str]:
+        """The fields whose bounds may rule out what the ranges of whole keys do not."""
+        keys = {field.name for field in self.fields} if self._boxes else set()
+        test = self._test.fields if self._test is not None and self._bounds_say_more else ()
+        return frozenset(keys.union(test))
+
     def may_want_columns(self, bounds: BoundsOf) -> bool:
         """Whether some row of a group whose fields have these bounds may be wanted."""
         if self._test is not None and not self._test.may_keep(bounds):

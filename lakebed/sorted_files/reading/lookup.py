@@ -1,4 +1,5 @@
-"""A few keys, or a narrow range: the pages of all files that may hold them, read at the same time.
+"""A few keys, a narrow range, or a test that bounds of pages answer: the pages of all files that
+may hold such rows, read at the same time.
 
 Which pages these are, the tails' page indexes say. Where a file cannot be read by pages, or a page
 is not as it must be, the rows of that file are left to who reads row groups: blocks show damage.
@@ -7,6 +8,7 @@ is not as it must be, the rows of that file are left to who reads row groups: bl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -18,7 +20,7 @@ from lakebed.ports.sorted_files import ReadFigures
 from lakebed.sorted_files.format.file_notes import block_checksum
 from lakebed.sorted_files.reading.byte_cache import ByteCache
 from lakebed.sorted_files.reading.column_matching import Match, matched
-from lakebed.sorted_files.reading.page_choosing import Choice, choose_pages
+from lakebed.sorted_files.reading.page_choosing import Choice, choose_pages, tests_pages
 from lakebed.sorted_files.reading.page_index_parts import (
     FileIndex,
     IndexCache,
@@ -26,12 +28,15 @@ from lakebed.sorted_files.reading.page_index_parts import (
     Page,
 )
 from lakebed.sorted_files.reading.page_rows import PartPages, rows_of_pages
-from lakebed.sorted_files.reading.part_reading import row_groups_met
+from lakebed.sorted_files.reading.part_reading import row_groups_met, row_groups_wanted
 from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.tails import Tail
 
 LOOKUP_BYTES_MAX = 8 << 20
 """Of pages, as they are stored: above it, row groups are read as a stream."""
+
+TESTED_BYTES_MAX = 256 << 20
+"""Of row groups whose pages are held against a test of values: some tens, a millisecond each."""
 
 LOOKUP_MEMORY_BYTES_MAX = 64 << 20
 """Of the rows in these pages, decoded."""
@@ -73,10 +78,14 @@ class Lookup:
             ObjectMissingError: a file is not there.
             CorruptError: a file's columns contradict the table's.
         """
-        if sum(map(_bytes_of_whole_row_groups, reads, tails)) > LOOKUP_BYTES_MAX:
+        pairs = list(zip(reads, tails, strict=True))
+        tested = {index for index, pair in enumerate(pairs) if tests_pages(*pair)}
+        if _are_too_many(reads, tails, tested):
             return None
         with figures.timed("choosing"):
             choices = self._choices(reads, tails)
+            if not tested <= choices.keys():
+                return None  # its row groups are better read without order
             wanted = {
                 (file, page.offset): _Wanted(path, page.offset, page.offset + page.size, file, page)
                 for index, choice in choices.items()
@@ -153,6 +162,22 @@ def _memory(tail: Tail, choice: Choice) -> int:
         (row_span.end - row_span.first) * row_groups[row_span.row_group].row_bytes
         for row_span in choice.row_spans
     )
+
+
+def _are_too_many(
+    reads: Sequence[PartRead], tails: Sequence[Tail], tested: AbstractSet[int]
+) -> bool:
+    """Whether it is known, or too dear to find out, that there are too many pages. tested: indices
+    of reads whose tests may rule out pages."""
+    whole = looked_at = 0
+    for index, (read, tail) in enumerate(zip(reads, tails, strict=True)):
+        if index in tested:
+            match = matched(read.columns, tail.columns, path=read.part.path)
+            count = len(row_groups_wanted(tail, read.wanted, match))
+            looked_at += read.part.file.tail_offset * count // max(1, len(tail.row_groups))
+        else:
+            whole += _bytes_of_whole_row_groups(read, tail)
+    return whole > LOOKUP_BYTES_MAX or looked_at > TESTED_BYTES_MAX
 
 
 def _bytes_of_whole_row_groups(read: PartRead, tail: Tail) -> int:

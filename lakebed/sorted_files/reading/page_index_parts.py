@@ -21,13 +21,11 @@ from lakebed.parquet_bytes.footer import Chunk, Footer, RowGroup
 from lakebed.parquet_bytes.page_index import PageBounds, Pages, bounds_of, page_count, pages_of
 from lakebed.parquet_bytes.thrift import MalformedError, encode_struct
 from lakebed.sorted_files.reading.byte_cache import ByteCache
+from lakebed.sorted_files.reading.row_group_bounds import CUT_BYTES_MIN
 from lakebed.sorted_files.reading.tails import Tail
 
 PartT = TypeVar("PartT")
 IndexCache = ByteCache[tuple[StoredFile, object], Any]
-
-CUT_BYTES_MIN = 64
-"""Some writers cut bounds of this length and above."""
 
 _ABOVE_ALL = b"\xff" * (KEY_BYTES_MAX + 1)
 _WIDTHS = {"int32": 4, "date32": 4, "int64": 8, "timestamp[us, UTC]": 8}
@@ -207,6 +205,17 @@ class FileIndex:
         if count is None:
             raise NotByPagesError("no offset index")
         return count + (chunk.dictionary_page_offset is not None)
+
+    def bounds(self, row_group: int, column: int) -> PageBounds | None:
+        """Return the bounds of a column's pages; None: its writer kept none."""
+
+        def parse() -> tuple[PageBounds | None, int]:
+            chunk, pages = self.row_group(row_group).chunks[column], self.pages(row_group, column)
+            found = bounds_of(self.footer, chunk, pages)
+            values = () if found is None else (*found.mins, *found.maxs)
+            return found, sum(map(len, values)) + _BYTES_PER_PAGE * len(pages.offsets)
+
+        return self._part((row_group, column, "bounds"), parse)
 
     def key_pages(
         self, row_group: int, fields: Sequence[Field], stored_columns: Sequence[int]

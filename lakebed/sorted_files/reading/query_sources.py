@@ -15,6 +15,7 @@ from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.sorted_files.reading.column_matching import matched
 from lakebed.sorted_files.reading.lookup import LOOKUP_BYTES_MAX, Lookup
+from lakebed.sorted_files.reading.page_choosing import tests_pages
 from lakebed.sorted_files.reading.part_reading import (
     reads_expected,
     row_groups_met,
@@ -66,7 +67,7 @@ class QuerySources:
         keeping = 0  # a row group that is read again is asked for as it is expected: as a whole
         self._by_row_group = RowGroupSources(self._ahead, tails, keeping)
         if lookup is not None:
-            self._look_up(lookup, [read for reads in merges for read in reads])
+            self._look_up(lookup, merges)
 
     def __enter__(self) -> Self:
         return self
@@ -94,25 +95,39 @@ class QuerySources:
             lambda: read.selected(batches),
         )
 
-    def _look_up(self, lookup: Lookup, reads: Sequence[PartRead]) -> None:
+    def _look_up(self, lookup: Lookup, merges: Sequence[Sequence[PartRead]]) -> None:
         """Find the rows by pages, unless there are too many."""
+        reads = [read for some in merges for read in some]
         parts = [read.part for read in reads]
         tails_size = sum(map(_tail_bytes, parts))
         whole = [read.part for read in reads if read.wanted.is_whole]
-        if (
-            len(whole) == len(reads)  # no keys are asked for
-            or tails_size > min(LOOKUP_TAILS_BYTES_MAX, self._tails.bytes_at_once)
-            or sum(part.file.size for part in whole) > LOOKUP_BYTES_MAX
-        ):
+        if not reads or tails_size > min(LOOKUP_TAILS_BYTES_MAX, self._tails.bytes_at_once):
             return
-        tails = self._tails.of_many(parts, self._figures)
-        self._without_tail.clear()
+        asks_keys = len(whole) < len(reads)
+        if (
+            not asks_keys or sum(part.file.size for part in whole) > LOOKUP_BYTES_MAX
+        ) and not self._tests_pages(merges):
+            return
+        rest: list[FilePart] = []
+        while self._without_tail:
+            rest += self._next_without_tail()
+        found_tails = self._tails.of_many(rest, self._figures)
+        is_all = len(rest) == len(parts)
+        tails = found_tails if is_all else self._tails.of_many(parts, ReadFigures())
         found = lookup.find(reads, tails, self._figures)
         self.has_looked_up = found is not None
         for index, batches in (found or {}).items():
             self._found[id(reads[index])] = batches
             self._figures.row_groups += len(tails[index].notes.row_groups)
             self._figures.row_groups_met += len(row_groups_met(tails[index], reads[index].wanted))
+
+    def _tests_pages(self, merges: Sequence[Sequence[PartRead]]) -> bool:
+        """Whether a test may rule out pages, by the tails that are read first in any case."""
+        first = next(reads for reads in merges if reads)
+        if not any(read.wanted.asks_bounds for read in first):
+            return False
+        self._have_tails(first)
+        return any(tests_pages(read, self._tails.of(read.part)) for read in first)
 
     def _have_tails(self, reads: Sequence[PartRead]) -> None:
         """Have the tails of a merge, and those of the next ones, at the price of one round."""

@@ -1,7 +1,9 @@
-"""What a file's statistics say of the values in a row group, as literals of predicates."""
+"""What a file's statistics say of the values in a row group, or in pages, as literals of
+predicates."""
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,10 +11,22 @@ import pyarrow.parquet as pq
 
 from lakebed.model.predicates.bounds import NOTHING_KNOWN, FieldBounds
 from lakebed.model.predicates.literals import Literal
+from lakebed.parquet_bytes.footer import Physical
+from lakebed.parquet_bytes.page_index import PageBounds
 from lakebed.sorted_files.reading.column_matching import Match
 from lakebed.sorted_files.reading.tails import Described
 
-_NO_VALUES = FieldBounds(may_have_values=False)
+NO_VALUES = FieldBounds(may_have_values=False)
+CUT_BYTES_MIN = 64
+"""Some writers cut bounds of pages of this length and above."""
+
+_NUMBERS = {
+    Physical.BOOLEAN: struct.Struct("<?"),
+    Physical.INT32: struct.Struct("<i"),
+    Physical.INT64: struct.Struct("<q"),
+    Physical.FLOAT: struct.Struct("<f"),
+    Physical.DOUBLE: struct.Struct("<d"),
+}
 
 
 class RowGroupBounds:
@@ -29,7 +43,7 @@ class RowGroupBounds:
         wanted = self._match.wanted.get_field_index(field)
         index = self._match.indices[wanted]
         if index is None:  # the file is older than the field
-            return _NO_VALUES
+            return NO_VALUES
         column = self._columns.get_field_index(self._match.names[index])
         type_ = self._columns.field(column).type
         if pa.types.is_nested(type_):
@@ -48,6 +62,37 @@ class RowGroupBounds:
             return bounds  # a literal is compared with a float32 as the nearest float32
         least, most = (_literal(raw, type_) for raw in (found.min_raw, found.max_raw))
         return FieldBounds(least, most, bounds.may_be_null, bounds.may_have_values)
+
+
+def bounds_of_pages(
+    found: PageBounds, physical: int, stored: pa.DataType, wanted: pa.DataType
+) -> tuple[FieldBounds, ...]:
+    """Return what is known of a field's values in each page. physical: how its values are stored;
+    stored, wanted: its type in the file, and in the table."""
+    pages = []
+    for page, is_null in enumerate(found.all_null):
+        if is_null:
+            pages.append(NO_VALUES)
+            continue
+        may_be_null = found.nulls is None or found.nulls[page] > 0
+        raw = [_stored(value[page], physical) for value in (found.mins, found.maxs)]
+        if pa.types.is_float32(wanted) or None in raw:
+            pages.append(FieldBounds(may_be_null=may_be_null))
+            continue
+        least, most = (None if one is None else _literal(one, stored) for one in raw)
+        pages.append(FieldBounds(least, most, may_be_null))
+    return tuple(pages)
+
+
+def _stored(value: bytes, physical: int) -> float | bytes | None:
+    """Return a value of a page's bounds; None: nothing is sure."""
+    if physical in (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY):
+        return value if len(value) < CUT_BYTES_MIN else None
+    number = _NUMBERS.get(Physical(physical))
+    if number is None or number.size != len(value):
+        return None
+    found: float = number.unpack(value)[0]
+    return found
 
 
 def column_count(type_: pa.DataType) -> int:
