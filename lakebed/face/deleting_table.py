@@ -29,7 +29,8 @@ class DeletingTable(FollowedTable):
     ) -> Deleted:
         """Delete the rows that `query` gives with the same arguments. Returns how many went.
 
-        Few ranges of whole keys go at once, by one entry of the log. All else goes leaf by leaf:
+        Few ranges of whole keys, also those that `where` says, go at once, by one entry of the log.
+        All else goes leaf by leaf:
         files that hold such rows are written again without them. Rows that are committed while this
         works may stay, and so do those of an ingest that commits later. In files, deleted rows stay
         until compactions have merged them away and the old files were collected.

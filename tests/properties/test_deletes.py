@@ -66,7 +66,7 @@ class Model:
         most, span = rng.choice([None, *CITIES]), rng.randrange(1, 5)
         if most is not None and most.encode() < city.encode():
             city, most = most, city
-        match rng.randrange(7):
+        match rng.randrange(10):
             case 0:
                 return {"keys": [city]}, lambda r: r["city"] == city
             case 1:
@@ -90,6 +90,25 @@ class Model:
                 one = lakebed.Range(city, city, max_inclusive=True)
                 given = {"ranges": {"city": one, "day": (day, None)}}
                 return given, lambda r: r["city"] == city and r["day"] >= day
+            case 6:
+                where = (lakebed.field("city") == city) & (lakebed.field("day") >= day)
+                return {"where": where}, lambda r: r["city"] == city and r["day"] >= day
+            case 7:
+                where = f"city in ('a', 'b') and not (day = {day} or day > {day + span})"
+                return {
+                    "where": where
+                }, lambda r: r["city"] in ("a", "b") and r["day"] != day and r["day"] <= day + span
+            case 8:
+                where = lakebed.field("city").starts_with("a") | (lakebed.field("city") == city)
+                given = {"ranges": {"city": (city, most)}, "where": where}
+                return (
+                    given,
+                    lambda r: (
+                        city.encode() <= r["city"].encode()
+                        and (most is None or r["city"].encode() < most.encode())
+                        and (r["city"].startswith("a") or r["city"] == city)
+                    ),
+                )
             case _:
                 where = lakebed.field("note") == "x"
                 given = {"keys": [city], "where": where}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 import lakebed
@@ -43,6 +44,13 @@ ALL = [(city, day) for city in "aemx" for day in range(10)]
         ({"keys": ["nowhere"]}, lambda *_: False),
         ({"keys": []}, lambda *_: False),
         ({"all": True}, lambda *_: True),
+        ({"where": "city = 'a'"}, lambda c, _: c == "a"),
+        ({"where": lakebed.field("city").is_in(["a", "x"])}, lambda c, _: c in "ax"),
+        ({"where": pc.field("city") >= "m"}, lambda c, _: c >= "m"),
+        ({"where": "city = 'e' and day >= 7"}, lambda c, d: c == "e" and d >= 7),
+        ({"where": "not (city < 'b' or city like 'x%')"}, lambda c, _: c in "em"),
+        ({"keys": ["a"], "where": "day between 2 and 4"}, lambda c, d: c == "a" and 2 <= d <= 4),
+        ({"where": "city = 'e' and city = 'm'"}, lambda *_: False),
     ],
 )
 def test_just_the_rows_asked_for_go_by_one_entry(
@@ -58,6 +66,39 @@ def test_just_the_rows_asked_for_go_by_one_entry(
     assert table.state().number == done.number == before + (len(left) < 40)
     assert table.count() == len(left)
     assert table.delete(**asked).rows == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "gone"),
+    [
+        ("city = 'e' and n >= 7", lambda c, d: c == "e" and d >= 7),
+        ("city = 'e' or n = 2", lambda c, d: c == "e" or d == 2),
+        ("city like 'a%' and city not like '%b'", lambda c, _: c == "a"),
+        ("day = 3", lambda _, d: d == 3),
+        ("city <= 'e' and day != 3", lambda c, d: c <= "e" and d != 3),
+    ],
+)
+def test_a_test_that_says_more_than_ranges_of_whole_keys_drops_none(
+    table: lakebed.Table,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    gone: Any,  # noqa: ANN401 - as given
+) -> None:
+    def run(*_: object) -> None:
+        raise AssertionError("ranges were dropped")
+
+    monkeypatch.setattr(drop_ranges.DropRanges, "run", run)
+    left = [key for key in ALL if not gone(*key)]
+    assert table.delete(where=where).rows == 40 - len(left)
+    assert keys(table) == left
+
+
+def test_boxes_that_are_too_many_to_be_met_exactly_drop_no_range(lake: lakebed.Lake) -> None:
+    schema = lakebed.schema_of(row_keys={"k": "int64", "m": "int64"})
+    table = lake.create_table("numbers", schema)
+    table.ingest([{"k": k, "m": 0} for k in range(12)])
+    assert table.delete(keys=list(range(6_000)), where="k in (3, 9)").rows == 2
+    assert table.count() == 10
 
 
 def test_the_ends_of_a_key_s_type_are_ends(lake: lakebed.Lake) -> None:
