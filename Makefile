@@ -1,7 +1,7 @@
 # `make help` lists the commands. Works with GNU make 3.81, which macOS ships.
 
 PYTHON ?= python3
-SEEDS ?= 2000
+SEEDS ?= 20000
 MINUTES ?= 60
 
 VENV := .venv
@@ -82,7 +82,7 @@ bench: $(DEV)  ## print our rates, and the peers' beside them
 mutate: $(DEV)  ## proofs are tried: small breaks, each with the tests that must see it (minutes)
 	$(BIN)/python -m tests.mutations.run
 
-simulate: $(DEV)  ## whole lakes under faults: make simulate SEEDS=20000 [THEME=versions]
+simulate: $(DEV)  ## whole lakes under faults: make simulate [SEEDS=2000] [THEME=versions]
 	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation/$(THEME) $(ON_TWO) -q
 
 adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60

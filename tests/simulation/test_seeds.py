@@ -1,6 +1,6 @@
 """Whole lakes under faults, one seed after another.
 
-`make simulate SEEDS=20000` tries more seeds, `LAKEBED_SEEDS=17,42 make simulate` these ones. How
+`make simulate` tries 20,000 seeds, `LAKEBED_SEEDS=17,42 make simulate` these ones. How
 many are tried, `LAKEBED_SIMULATION_SEEDS` says, and for one kind of worlds, for instance feeds,
 `LAKEBED_SIMULATION_SEEDS_FEEDS`.
 """

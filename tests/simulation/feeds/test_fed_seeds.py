@@ -1,4 +1,4 @@
-"""Feeds under faults, one seed after another: `make simulate SEEDS=20000` tries more."""
+"""Feeds under faults, one seed after another: `make simulate` tries 20,000."""
 
 from __future__ import annotations
 
