@@ -15,6 +15,7 @@ from lakebed.face.explored_table import ExploredTable as SyncExploredTable
 if TYPE_CHECKING:
     import duckdb
 
+    from lakebed.model.versions import AsOf
     from lakebed.query.table_files import TableFile
 
 
@@ -23,7 +24,9 @@ class ExploredTable(SqlTable):
 
     _sync: SyncExploredTable
 
-    async def sample(self, rows: int, *, seed: int | None = None) -> pa.Table:
+    async def sample(
+        self, rows: int, *, seed: int | None = None, as_of: AsOf | None = None
+    ) -> pa.Table:
         """Return some rows, drawn by lot, in no order; all rows, where there are fewer.
 
         Each row has the same chance. Up to 128 rows come each from a row group of its own draw; of
@@ -38,26 +41,34 @@ class ExploredTable(SqlTable):
 
         seed: a whole number: the same rows again, as long as the table stays as it is; None: others
             each time.
+        as_of: as in `query`.
 
         Raises:
-            InvalidError: not a number of rows, or not a seed.
-            VersionExpiredError: the version was collected meanwhile; call again.
+            InvalidError: not a number of rows, not a seed, or there is no such version.
+            VersionExpiredError: an older version is not kept any more: the hint names the oldest
+                one; or the version was collected meanwhile: call again.
         """
-        return await self._calls.run(lambda: self._sync.sample(rows, seed=seed))
+        return await self._calls.run(lambda: self._sync.sample(rows, seed=seed, as_of=as_of))
 
-    async def files(self) -> list[TableFile]:
-        """Return the files of the newest version, leaf by leaf in key order, for programs that read
+    async def files(self, *, as_of: AsOf | None = None) -> list[TableFile]:
+        """Return the files of one version, leaf by leaf in key order, for programs that read
         Parquet themselves: all rows of the table, each once, are those whose row keys lie from
         `min` to below `max` of their entry. A file that leaves share has an entry for each.
 
         Rows are as they are stored: what processing leaves out or merges when they are read, is in
         them. Columns are called as when the file was written; `PARQUET:field_id` tells which they
-        are. A file stays for `garbage_seconds_min` after it was replaced.
+        are. A file stays for `garbage_seconds_min` after it was replaced, or as long as its version
+        is kept.
+
+        as_of: as in `query`; None for the newest version.
 
         Raises:
-            InvalidError: the lake's objects lie in a store that the program gave.
+            InvalidError: the lake's objects lie in a store that the program gave; there is no such
+                version.
+            VersionExpiredError: an older version is not kept any more: the hint names the oldest
+                one.
         """
-        return await self._calls.run(self._sync.files)
+        return await self._calls.run(lambda: self._sync.files(as_of=as_of))
 
     async def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, **asked: Any

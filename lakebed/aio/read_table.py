@@ -106,9 +106,9 @@ class ReadTable(WrittenTable):
             )
         )
 
-    async def head(self, rows: int = 5) -> pa.Table:
-        """Return the first rows by key."""
-        return await self._calls.run(lambda: self._sync.head(rows))
+    async def head(self, rows: int = 5, *, as_of: AsOf | None = None) -> pa.Table:
+        """Return the first rows by key. as_of: as in `query`."""
+        return await self._calls.run(lambda: self._sync.head(rows, as_of=as_of))
 
     async def to_arrow(self, **asked: Any) -> pa.Table:
         """Return all rows of a query in memory. Takes what `query` takes, and raises the same."""

@@ -100,7 +100,7 @@ def _files(app: App, asked: AskedReport, failed: Failed) -> Iterator[Row]:
     for entry in app.catalog.entries(asked.table):
         try:
             table = app.catalog.opened(entry)
-            found = table_files(table, url_of)
+            found = table_files(table, url_of, past=app.past)
             with table.head.reading() as state:
                 keys = state.schema().row_keys
         except LakebedError as error:

@@ -119,9 +119,9 @@ class ReadTable(WrittenTable):
         """A table is true, also without rows: counting them would cost too much."""
         return True
 
-    def head(self, rows: int = 5) -> pa.Table:
-        """Return the first rows by key."""
-        return self.to_arrow(limit=rows)
+    def head(self, rows: int = 5, *, as_of: AsOf | None = None) -> pa.Table:
+        """Return the first rows by key. as_of: as in `query`."""
+        return self.to_arrow(limit=rows, as_of=as_of)
 
     def to_arrow(self, **asked: Any) -> pa.Table:  # noqa: ANN401 - as `query` has them
         """Return all rows of a query in memory. Takes what `query` takes, and raises the same."""

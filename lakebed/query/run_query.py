@@ -196,7 +196,7 @@ class RunQuery(Generic[BatchT]):
         Raises:
             As `run` while reading.
         """
-        with self._explained_errors(table, plan):
+        with self.explained_errors(table, plan):
             return self._files.sample(plan.schema, part)
 
     def explain(
@@ -294,7 +294,7 @@ class RunQuery(Generic[BatchT]):
         job_rows: int = 0,
     ) -> Iterator[BatchT]:
         read = partial(self._files.read, job_rows=job_rows) if in_order else self._files.scan
-        with self._explained_errors(table, plan):
+        with self.explained_errors(table, plan):
             batches = read(plan.schema, plan.leaves, plan.condition, figures, plan.processing)
             yield from usage.each("query", table.id, self._counted(batches))
 
@@ -304,7 +304,8 @@ class RunQuery(Generic[BatchT]):
             yield batch
 
     @contextmanager
-    def _explained_errors(self, table: OpenTable, plan: QueryPlan) -> Iterator[None]:
+    def explained_errors(self, table: OpenTable, plan: QueryPlan) -> Iterator[None]:
+        """Raise what goes wrong while files of a plan are read as `run` tells it."""
         try:
             yield
         except ObjectMissingError as error:

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.errors import InvalidError, ObjectMissingError, VersionExpiredError
+from lakebed.errors import InvalidError
 from lakebed.model.files import FilePart
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
 from lakebed.ports.sorted_files import Selection
 from lakebed.query.conditions import everything_of
 from lakebed.query.run_query import QueryPlan, RunQuery
@@ -53,12 +54,14 @@ class SampleRows:
         self._query = query
         self._files = files
 
-    def run(self, table: OpenTable, rows: int, seed: int) -> pa.Table:
-        """Return so many rows, or all where there are fewer, in no order.
+    def run(self, table: OpenTable, rows: int, seed: int, *, as_of: AsOf | None = None) -> pa.Table:
+        """Return so many rows, or all where there are fewer, in no order. as_of: the version; None:
+        the newest.
 
         Raises:
-            InvalidError: `rows` is no number of rows. VersionExpiredError: the version was
-            collected; call again. CorruptError, UnavailableError: as queries.
+            InvalidError: `rows` is no number of rows; there is no such version.
+            VersionExpiredError: the version was collected; call again. CorruptError,
+            UnavailableError: as queries.
         """
         if type(rows) is not int or rows < 0:
             hint = "give a number of rows, 0 or more"
@@ -66,17 +69,14 @@ class SampleRows:
         if type(seed) is not int or seed < 0:
             raise InvalidError("not a seed", seed=seed, hint="give a whole number, 0 or more")
         rng = np.random.default_rng(seed)
-        plan = self._query.plan(table, lambda schema: Selection((everything_of(schema),)))
+        plan = self._query.plan(
+            table, lambda schema: Selection((everything_of(schema),)), as_of=as_of
+        )
         if not rows:
             return arrow_schema(plan.schema).empty_table()
         for times in DRAWS_AGAIN if _can_be_drawn(plan, rows) else ():
-            try:
+            with self._query.explained_errors(table, plan):
                 found = self._drawn(plan, rows, times, rng)
-            except ObjectMissingError as error:
-                hint = "call again"
-                raise VersionExpiredError(
-                    "the version was collected", number=plan.number, hint=hint
-                ) from error
             if len(found) >= rows:
                 return found.take(rng.choice(len(found), rows, replace=False))
         return _lots(self._query.read(table, plan), arrow_schema(plan.schema), rows, rng)

@@ -1,4 +1,4 @@
-"""The files that are a table now, for programs that read Parquet themselves."""
+"""The files that are one version of a table, for programs that read Parquet themselves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from lakebed.model.names import is_shared
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING, KeyRange
 from lakebed.model.schema import Schema
+from lakebed.model.versions import AsOf
+from lakebed.query.past_versions import PastVersions
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.placing import reached_leaves
 
@@ -37,21 +39,31 @@ class TableFile(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool
 
 
-def table_files(table: OpenTable, url_of: Callable[[str], str]) -> list[TableFile]:
-    """Return the files of the newest version, leaf by leaf in key order. url_of: tells of an
-    object's path where it lies.
+def table_files(
+    table: OpenTable,
+    url_of: Callable[[str], str],
+    *,
+    past: PastVersions,
+    as_of: AsOf | None = None,
+) -> list[TableFile]:
+    """Return the files of a version, leaf by leaf in key order. url_of: tells of an object's path
+    where it lies. past: gives older versions. as_of: the version; None: the newest.
 
     Raises:
         TableMissingError: the table was dropped. CacheDamagedError: ask again.
+        As `PastVersions.reading`.
     """
-    with table.head.reading() as state:
+    with table.head.reading() if as_of is None else past.reading(table, as_of) as state:
         state.require_table()
+        number = state.head().number
         schema = state.schema()
         found = [
             (reference, key_range)
             for leaf, key_range in reached_leaves(state, state.head().root, (EVERYTHING,))
             for reference, _ in state.references(leaf)
         ]
+    if as_of is not None:
+        past.check_files(table, number, (reference.file.name for reference, _ in found))
     leaves = Counter(reference.file.name for reference, _ in found)
     rows: Counter[bytes] = Counter()
     for reference, _ in found:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, aligned, arguments_as, pass_session
-from lakebed.cli.row_commands.asked_rows import asked_of, capped, chosen_rows
+from lakebed.cli.row_commands.asked_rows import asked_of, capped, chosen_rows, chosen_version
 from lakebed.cli.row_commands.rows import give_count, write_out
 from lakebed.model.keys import KeyValue, key_value_text
 
@@ -29,6 +29,7 @@ class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
     ranges: tuple[str, ...]
     where: str | None
     scan_bytes_max: int | None
+    as_of: str | None
 
 
 @click.command(
@@ -37,11 +38,13 @@ class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
     lakebed count trips
     lakebed count flights --key UA
     lakebed count flights --range carrier=AA..B6 --where "distance > 1000"
+    lakebed count trips --as-of 2026-11-25T10:00Z
     """,
 )
 @click.argument("table")
 @chosen_rows
 @capped
+@chosen_version
 @pass_session
 @arguments_as(CountArguments)
 def count(session: Session, given: CountArguments) -> None:
@@ -52,7 +55,8 @@ def count(session: Session, given: CountArguments) -> None:
     with session.open() as lake:
         opened = lake.table(given.table)
         asked = asked_of(opened.schema, given)
-        give_count(session, opened, asked | {"scan_bytes_max": given.scan_bytes_max})
+        own = {"scan_bytes_max": given.scan_bytes_max, "as_of": given.as_of}
+        give_count(session, opened, asked | own)
 
 
 @click.command(
@@ -60,15 +64,17 @@ def count(session: Session, given: CountArguments) -> None:
     examples="""
     lakebed head trips
     lakebed head trips --rows 3 --json
+    lakebed head trips --as-of 2013-q1
     """,
 )
 @click.argument("table")
 @click.option("--rows", type=int, default=10, show_default=True, metavar="N", help="How many.")
+@chosen_version
 @pass_session
-def head(session: Session, table: str, rows: int) -> None:
+def head(session: Session, table: str, rows: int, as_of: str | None) -> None:
     """Write the first rows of TABLE by key. With --json as JSON lines."""
     with session.open() as lake:
-        _write(session, lake.table(table).head(rows))
+        _write(session, lake.table(table).head(rows, as_of=as_of))
 
 
 @click.command(
@@ -81,14 +87,15 @@ def head(session: Session, table: str, rows: int) -> None:
 @click.argument("table")
 @click.option("--rows", type=int, default=10, show_default=True, metavar="N", help="How many.")
 @click.option("--seed", type=int, metavar="N", help="The same rows again for the same number.")
+@chosen_version
 @pass_session
-def sample(session: Session, table: str, rows: int, seed: int | None) -> None:
+def sample(session: Session, table: str, rows: int, seed: int | None, as_of: str | None) -> None:
     """Write rows of TABLE that are drawn by lot, each with the same chance. With --json as lines.
 
     A row group is read for each row, at most 128; small tables, and those that merge rows, whole.
     """
     with session.open() as lake:
-        _write(session, lake.table(table).sample(rows, seed=seed))
+        _write(session, lake.table(table).sample(rows, seed=seed, as_of=as_of))
 
 
 @click.command(
@@ -96,11 +103,13 @@ def sample(session: Session, table: str, rows: int, seed: int | None) -> None:
     examples="""
     lakebed files trips
     lakebed files trips --json
+    lakebed files trips --as-of 2013-q1
     """,
 )
 @click.argument("table")
+@chosen_version
 @pass_session
-def files(session: Session, table: str) -> None:
+def files(session: Session, table: str, as_of: str | None) -> None:
     """List the files of TABLE for programs that read Parquet themselves, by leaf in key order.
 
     All rows, each once: those whose row keys lie from MIN to below MAX of the line. A file that
@@ -108,7 +117,7 @@ def files(session: Session, table: str) -> None:
     """
     with session.open() as lake:
         opened = lake.table(table)
-        fields, found = opened.schema.row_keys, opened.files()
+        fields, found = opened.schema.row_keys, opened.files(as_of=as_of)
     lines = (_line(fields, file) for file in found)
     headings = ("PATH", "MIN", "MAX", "ROWS", "BYTES", "WHOLE")
     session.give(msgspec.to_builtins(found), aligned(headings, lines, empty="no files"))

@@ -21,6 +21,9 @@ def trips(tmp_path: Path) -> Shell:
     return shell
 
 
+LOOKS = ("head", "sample")
+
+
 def ids(shell: Shell, *options: str) -> list[str]:
     lines = shell.ok("query", "trips", "--json", *options).splitlines()
     return [json.loads(line)["id"] for line in lines]
@@ -42,6 +45,21 @@ def test_a_version_is_read_by_its_number_and_by_its_tag(trips: Shell) -> None:
     assert ids(trips) == ["a", "b"]
 
 
+@pytest.mark.parametrize("version", ["2", "then"])
+def test_an_older_version_is_looked_at(trips: Shell, version: str) -> None:
+    trips.ok("table", "tag", "trips", "then", "--as-of", "2")
+    asked = "--as-of", version
+    assert trips.ok("count", "trips", *asked) == "1\n"
+    assert trips.json("count", "trips", "--where", "n = 1", *asked) == {"rows": 1}
+    assert [json.loads(trips.ok(one, "trips", "--json", *asked))["id"] for one in LOOKS] == [
+        "a"
+    ] * 2
+    (file,) = trips.json("files", "trips", *asked)
+    assert [file] == [one for one in trips.json("files", "trips") if one["path"] == file["path"]]
+    assert trips.ok("count", "trips") == "2\n"
+    assert len(trips.json("files", "trips")) == 2
+
+
 def test_tags_are_listed_and_dropped(trips: Shell) -> None:
     assert trips.ok("table", "tags", "trips") == "no tags\n"
     assert trips.json("table", "tag", "trips", "now")["number"] == 4
@@ -59,6 +77,10 @@ def test_tags_are_listed_and_dropped(trips: Shell) -> None:
     ("args", "code", "says"),
     [
         (("query", "trips", "--as-of", "99"), "invalid", "the newest version is 4"),
+        (("count", "trips", "--as-of", "99"), "invalid", "the newest version is 4"),
+        (("head", "trips", "--as-of", "99"), "invalid", "the newest version is 4"),
+        (("sample", "trips", "--as-of", "thn"), "invalid", "did you mean 'then'?"),
+        (("files", "trips", "--as-of", "2026-01-01"), "invalid", "add an offset"),
         (("query", "trips", "--as-of", "thn"), "invalid", "did you mean 'then'?"),
         (("query", "trips", "--as-of", "2026-01-01"), "invalid", "add an offset"),
         (("query", "trips", "--as-of", "a b"), "invalid", "the name of a tag"),

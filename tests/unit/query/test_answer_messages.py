@@ -21,9 +21,11 @@ from lakebed.errors import (
     JobIdReusedError,
     QueryTooLargeError,
     TableMissingError,
+    VersionExpiredError,
 )
 from lakebed.lake import Lake
 from lakebed.model.names import JobId, Micros, RequestDigest, TableId
+from lakebed.model.versions import time_of
 from lakebed.ports.job_queue import message_job
 from lakebed.query import answer_messages, results
 
@@ -119,8 +121,40 @@ def test_a_message_has_a_cap_of_its_own(story: AnswersStory) -> None:
     assert len(story.rows(ranges=[{}], scan_bytes_max=1 << 20)) == 10 * DAYS
     with pytest.raises(QueryTooLargeError):
         story.rows(ranges=[{}], scan_bytes_max=100)
+    with pytest.raises(QueryTooLargeError, match="would read") as raised:
+        story.rows(ranges=[{}], columns=["fare"], scan_bytes_max=10)
+    assert raised.value.facts["estimate"] == "by the share of its columns"
     with pytest.raises(InvalidError, match="scan_bytes_max"):
         story.rows(ranges=[{}], scan_bytes_max=-1)
+
+
+def test_a_message_may_ask_for_an_older_version(story: AnswersStory) -> None:
+    wanted = story.rows(ranges=[{}])
+    old = story.table.query().read_all()
+    number = story.table.explain(keys=[]).number
+    story.table.tag("then")
+    at = time_of(story.app.clock.now()).isoformat()
+    story.table.ingest(pa.table({"id": ["zz"], "day": pa.array([9], pa.date32())}))
+    for as_of in (number, str(number), at, "then"):
+        assert story.rows(ranges=[{}], as_of=as_of) == wanted
+    assert story.rows(keys=["zz"], as_of="then") == []
+    assert len(story.rows(ranges=[{}])) == len(wanted) + 1
+    kept = story.keep(ranges=[{}], as_of="then")
+    assert story.result(kept.manifest).equals(old)
+    for as_of, says in ((10**6, "lies ahead"), ("thn", "no such tag"), ("2026-01-01", "offset")):
+        with pytest.raises(InvalidError, match=says):
+            story.rows(ranges=[{}], as_of=as_of)
+
+
+def test_a_message_of_a_collected_version_is_refused(story: AnswersStory) -> None:
+    number = story.table.explain(keys=[]).number
+    story.table.change_settings(garbage_seconds_min=0)
+    story.table.ingest(pa.table({"id": ["zz"], "day": pa.array([9], pa.date32())}))
+    story.table.compact()
+    Lake(story.app).run()
+    with pytest.raises(VersionExpiredError, match="the oldest that can still be read"):
+        story.rows(ranges=[{}], as_of=number, id="q")
+    assert story.told("q") == [("failed", 0)]
 
 
 def test_a_pattern_may_be_json(story: AnswersStory) -> None:

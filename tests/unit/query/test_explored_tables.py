@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lakebed
 from lakebed.backends.memory import MemoryObjectStore, VirtualClock
-from lakebed.errors import InvalidError, VersionExpiredError
+from lakebed.errors import CorruptError, InvalidError, VersionExpiredError
 from lakebed.lake import Lake
+from lakebed.model.versions import time_of
 from lakebed.query import sample_rows
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.parquet_files import ParquetFiles
@@ -146,12 +149,28 @@ def test_what_is_no_sample_is_refused(lake: Lake, wrong: object) -> None:
             table.sample(1, seed=wrong)  # type: ignore[arg-type]  # it is refused
 
 
-def test_a_version_that_was_collected_is_told(lake: Lake) -> None:
+def test_a_version_that_was_collected_is_told(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lake.create_table("t", SCHEMA, settings={"garbage_seconds_min": 0})
+    for start in (0, 1_000):
+        table.ingest(rows(range(start, start + 1_000)))
+    original = ParquetFiles.draw
+
+    def draw(*given: object, **named: object) -> Iterator[pa.RecordBatch]:
+        table.compact()
+        lake.run()
+        return original(*given, **named)  # type: ignore[arg-type]  # as it is
+
+    monkeypatch.setattr(ParquetFiles, "draw", draw)
+    with pytest.raises(VersionExpiredError, match="run the query again"):
+        table.sample(1)
+
+
+def test_a_file_that_is_missing_is_damage(lake: Lake) -> None:
     table = lake.create_table("t", SCHEMA)
     table.ingest(rows(range(1_000)))
     (file,) = table.files()
     Path(file.path).unlink()
-    with pytest.raises(VersionExpiredError, match="call again"):
+    with pytest.raises(CorruptError, match="a file of the table is missing"):
         table.sample(1)
 
 
@@ -188,6 +207,50 @@ def test_what_is_left_of_a_shared_file_is_not_whole(lake: Lake) -> None:
     assert lake._app.run_job.run(table._opened, JobId("j"))
     (rest,) = [file for file in table.files() if file.path == shared]
     assert not rest.whole
+
+
+def test_an_older_version_is_looked_at(lake: Lake) -> None:
+    table = lake.create_table("t", SCHEMA, settings={"garbage_seconds_min": 0})
+    first = table.ingest(rows(range(10))).number
+    table.tag("q3", as_of=first)
+    old = table.files()
+    table.ingest(rows(range(10, 500)))
+    table.compact()
+    lake.run()
+    at = lake._app.clock.now()
+    for as_of in (first, str(first), "q3"):
+        assert table.head(3, as_of=as_of)["id"].to_pylist() == [0, 1, 2]
+        assert table.head(99, as_of=as_of).num_rows == 10
+        assert sorted(table.sample(99, as_of=as_of)["id"].to_pylist()) == list(range(10))
+        assert table.sample(4, as_of=as_of).num_rows == 4
+        assert table.files(as_of=as_of) == old != table.files()
+        assert sum(pq.read_metadata(f.path).num_rows for f in table.files(as_of=as_of)) == 10
+    assert table.files(as_of=time_of(at)) == table.files()
+    assert table.head(99, as_of=time_of(at)).num_rows == 99
+
+
+def test_rows_of_an_older_version_are_drawn(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lake.create_table("t", SCHEMA)
+    first = table.ingest(rows(range(1_000))).number
+    table.ingest(rows(range(1_000, 2_000)))
+    refuse_to_read_all(monkeypatch)
+    assert max(table.sample(90, seed=1, as_of=first)["id"].to_pylist()) < 1_000
+    assert max(table.sample(90, seed=1)["id"].to_pylist()) >= 1_000
+
+
+def test_a_version_that_cannot_be_looked_at_is_refused(lake: Lake) -> None:
+    table = lake.create_table("t", SCHEMA, settings={"garbage_seconds_min": 0})
+    first = table.ingest(rows(range(10))).number
+    table.ingest(rows(range(10, 20)))
+    table.compact()
+    lake.run()
+    for look in (table.head, partial(table.sample, 3), table.files):
+        with pytest.raises(InvalidError, match="the version lies ahead"):
+            look(as_of=99)
+        with pytest.raises(InvalidError, match="no such tag"):
+            look(as_of="thn")
+        with pytest.raises(VersionExpiredError, match="the oldest that can still be read"):
+            look(as_of=first)
 
 
 def test_files_of_a_store_of_the_program_have_no_address(tmp_path: Path) -> None:
