@@ -307,6 +307,23 @@ class SortedFiles(Protocol[BatchT]):
         """Return the sample of a file, inside the part's key range. Reads the tail only."""
         ...
 
+    def share_read(
+        self,
+        schema: Schema,
+        condition: Selection | None,
+        processing: ProcessingPass | None,
+        parts: Sequence[FilePart],
+        *,
+        in_order: bool,
+    ) -> float:
+        """Return which share of the bytes of files a condition reads that wants every key of them:
+        by its columns, about. in_order: by `read`; else by `scan`. Reads one tail at the most.
+
+        Raises:
+            ObjectMissingError: a file is not there. CorruptError: its tail is damaged.
+        """
+        ...
+
     def measure(
         self, schema: Schema, part: FilePart, key_ranges: Sequence[KeyRange]
     ) -> tuple[RowsWritten | None, ...]:

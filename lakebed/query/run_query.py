@@ -16,6 +16,7 @@ from lakebed.errors import (
     CorruptError,
     InvalidError,
     ObjectMissingError,
+    QueryTooLargeError,
     VersionExpiredError,
 )
 from lakebed.model.disk_errors import out_of_memory
@@ -31,7 +32,7 @@ from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of, parts_of
 from lakebed.query.conditions import everything_of
 from lakebed.query.explanation import QueryExplanation
 from lakebed.query.past_versions import PastVersions
-from lakebed.query.scan_caps import RequestPrice, check_scan, scan_cap
+from lakebed.query.scan_caps import RequestPrice, check_scan, scan_cap, stopped_scan
 from lakebed.statestore.log_entries.version_changes import expired
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.kept_versions import is_kept
@@ -185,7 +186,7 @@ class RunQuery(Generic[BatchT]):
         Raises:
             QueryTooLargeError: also while reading: it reads more bytes than the plan allows.
         """
-        figures = self._allowed(table, plan, limit, figures)
+        figures = self._allowed(table, plan, limit, figures, in_order=True)
         if iterator is None:
             return self._first(limit, self._rows(table, plan, figures, job_rows=job_rows))
         return self._first(limit, self._iterated(table, plan, figures, iterator))
@@ -263,25 +264,27 @@ class RunQuery(Generic[BatchT]):
         Raises:
             As `run`.
         """
-        figures = self._allowed(table, plan, limit, figures)
+        figures = self._allowed(table, plan, limit, figures, in_order=False)
         return self._first(limit, self._rows(table, plan, figures, in_order=False))
 
     def _allowed(
-        self, table: OpenTable, plan: QueryPlan, limit: int | None, figures: ReadFigures | None
+        self,
+        table: OpenTable,
+        plan: QueryPlan,
+        limit: int | None,
+        figures: ReadFigures | None,
+        *,
+        in_order: bool,
     ) -> ReadFigures:
         """Refuse what may not be read; return where reading is counted, and held to its cap."""
         if limit is not None and (type(limit) is not int or limit < 0):
             hint = "give a number of rows, 0 or more, or None for all"
             raise InvalidError("not a limit", limit=limit, hint=hint)
         if limit is None:
-            check_scan(
-                table.name,
-                plan.schema,
-                plan.leaves,
-                plan.condition,
-                bytes_max=plan.scan_bytes_max,
-                price=self._price,
-            )
+            share_of = partial(self._files.share_read, plan.schema, plan.condition, plan.processing)
+            share_of = partial(share_of, in_order=in_order)
+            with self.explained_errors(table, plan):
+                check_scan(table.name, plan, share_of=share_of, price=self._price)
         return figures or ReadFigures(bytes_max=plan.scan_bytes_max)
 
     def _rows(
@@ -314,6 +317,10 @@ class RunQuery(Generic[BatchT]):
             hint = f"`lakebed fsck --deep {table.name}` finds it; restore the object from a copy"
             facts = {"table": table.name, **error.facts}
             raise CorruptError(error.message, hint=hint, **facts) from error
+        except QueryTooLargeError as error:
+            if "table" in error.facts:  # refused before it read
+                raise
+            raise stopped_scan(error, table.name, plan) from error
         except MemoryError as error:
             raise out_of_memory(error) from error
 

@@ -3,7 +3,9 @@ stopped on the way."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -20,6 +22,24 @@ READ_BYTES = 8 << 20
 
 RequestPrice = Callable[[], float]
 """Gives the dollars of one request that reads, where the store of files takes money for them."""
+
+
+ShareOf = Callable[[Sequence[FilePart]], float]
+"""Gives which share of the bytes of files a query of some columns reads, about."""
+
+
+class Planned(Protocol):
+    """What is known of a query before it reads: which files it reaches, leaf by leaf, and how many
+    bytes it may read; 0: any number."""
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def leaves(self) -> Sequence[Sequence[FilePart]]: ...
+    @property
+    def condition(self) -> Selection | None: ...
+    @property
+    def scan_bytes_max(self) -> int: ...
 
 
 class WholeFiles(msgspec.Struct, frozen=True):
@@ -58,50 +78,67 @@ def scan_cap(of_table: int, asked: object) -> int:
 
 
 def check_scan(
-    table: str,
-    schema: Schema,
-    leaves: Sequence[Sequence[FilePart]],
-    condition: Selection | None,
-    *,
-    bytes_max: int,
-    price: RequestPrice | None = None,
+    table: str, plan: Planned, *, share_of: ShareOf, price: RequestPrice | None = None
 ) -> None:
-    """Refuse a query of all columns that would read whole files of more bytes than it may. price:
-    None where requests cost nothing.
+    """Refuse a query that would read more bytes of whole files than it may. price: None where
+    requests cost nothing.
 
-    Files of which it wants some keys are not counted here, nor is any where it wants some columns:
-    how much of them is read, only reading tells.
+    Of a query of some columns it is an estimate, which takes the share of these columns to be alike
+    in all files. Files of which it wants some keys are not counted here: how much of them is read,
+    only reading tells.
 
     Raises:
         QueryTooLargeError: with how much it would read and what that costs, which part of the keys
             fits, and keys below which it would.
     """
-    if not bytes_max or (condition is not None and condition.columns is not None):
+    bytes_max = plan.scan_bytes_max
+    if not bytes_max:
         return
-    found = _whole_files(schema, leaves, condition, bytes_max)
+    whole = list(_whole_files(plan))
+    share = 1.0
+    is_part = plan.condition is not None and plan.condition.columns is not None
+    if is_part and _read(whole, share, bytes_max).size > bytes_max:
+        share = share_of([part for _, parts in whole for part in parts])
+    found = _read(whole, share, bytes_max)
     if found.size <= bytes_max:
         return
-    share = -(-found.size // bytes_max)
-    hint = f"ask for keys or a range of row keys, of about 1/{share} of them"
+    estimate = {"estimate": "by the share of its columns"} if is_part else {}
+    fewer = "fewer" if is_part else "some"
+    hint = f"{_narrower(found.size, bytes_max)}{_example(plan.schema, found.below)}"
     raise QueryTooLargeError(
         "a query would read more bytes than it may",
         table=table,
         scan_bytes_max=bytes_max,
-        hint=f"{hint}{_example(schema, found.below)}, for some columns, or raise scan_bytes_max",
+        hint=f"{hint}, for {fewer} columns, or raise scan_bytes_max",
         **found.facts(price),
+        **estimate,
     )
 
 
-def _whole_files(
-    schema: Schema,
-    leaves: Sequence[Sequence[FilePart]],
-    condition: Selection | None,
-    bytes_max: int,
+def stopped_scan(error: QueryTooLargeError, table: str, plan: Planned) -> QueryTooLargeError:
+    """Return the error of a query that was stopped while it read, with how much it would read at
+    the most: all files that it reaches, whole."""
+    files = {part.path: part.file.size for parts in plan.leaves for part in parts}
+    size = sum(files.values())
+    hint = f"{_narrower(size, plan.scan_bytes_max)}, for fewer columns, or raise scan_bytes_max"
+    facts = {"table": table, **error.facts, "files": len(files), "bytes_at_most": size}
+    return QueryTooLargeError(error.message, hint=hint, **facts)
+
+
+def _narrower(size: int, bytes_max: int) -> str:
+    share = -(-size // max(1, bytes_max))
+    return f"ask for keys or a range of row keys, of about 1/{share} of them"
+
+
+def _read(
+    whole: Sequence[tuple[bytes, list[FilePart]]], share: float, bytes_max: int
 ) -> WholeFiles:
-    """Return what it takes to read the files of leaves of which every key is wanted."""
+    """Return what it takes to read a share of whole files. whole: where leaves begin, with files
+    that they add."""
     files = size = requests = 0
     below = b""
-    for least, sizes in _sizes(schema, leaves, condition):
+    for least, parts in whole:
+        sizes = [math.ceil(part.file.size * share) for part in parts]
         if size <= bytes_max < size + sum(sizes):
             below = least
         files, size = files + len(sizes), size + sum(sizes)
@@ -109,20 +146,19 @@ def _whole_files(
     return WholeFiles(files, size, requests, below)
 
 
-def _sizes(
-    schema: Schema, leaves: Sequence[Sequence[FilePart]], condition: Selection | None
-) -> Iterator[tuple[bytes, list[int]]]:
-    """Yield where leaves begin of which every key is wanted, and the bytes of each file that they
-    add to those of the leaves before."""
+def _whole_files(plan: Planned) -> Iterator[tuple[bytes, list[FilePart]]]:
+    """Yield where leaves begin, and the files of which every key is wanted that they add to those
+    of the leaves before."""
+    schema, condition = plan.schema, plan.condition
     spans = [KeyRange()]
     if condition is not None:
         spans = list(union([span_of(schema.row_keys, box)[0] for box in condition.reached]))
     seen: set[str] = set()
-    for parts in leaves:
+    for parts in plan.leaves:
         fresh = (part for part in parts if part.path not in seen)
         whole = [p for p in fresh if any(s.meets(p.key_range) == p.key_range for s in spans)]
         seen.update(part.path for part in whole)
-        yield parts[0].key_range.min, [part.file.size for part in whole]
+        yield parts[0].key_range.min, whole
 
 
 def _example(schema: Schema, below: bytes) -> str:

@@ -32,13 +32,13 @@ from lakebed.sorted_files.reading.leaf_groups import read_together
 from lakebed.sorted_files.reading.lookup import Lookup, PageCache
 from lakebed.sorted_files.reading.own_memory import own_memory
 from lakebed.sorted_files.reading.page_index_parts import IndexCache
-from lakebed.sorted_files.reading.part_reading import read_part, row_groups_wanted
+from lakebed.sorted_files.reading.part_reading import bytes_read, read_part, row_groups_wanted
 from lakebed.sorted_files.reading.part_sources import PartRead, read_of, reads_of
 from lakebed.sorted_files.reading.query_sources import QuerySources
 from lakebed.sorted_files.reading.row_requests import RowRequest, row_request
 from lakebed.sorted_files.reading.rows_left import Judged
 from lakebed.sorted_files.reading.scanning.beside_each_other import BesideEachOther
-from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
+from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan, columns_scanned
 from lakebed.sorted_files.reading.tails import Tails
 from lakebed.sorted_files.sorting.engines import PLAIN, Engine, engine_for, kernels_pay
 from lakebed.sorted_files.sorting.external_sort import ExternalSorter
@@ -199,9 +199,8 @@ class ParquetFiles:
         request = row_request(schema, condition, processing)
         figures = figures or ReadFigures()
         reads = self._reads_together(request, merges)
-        is_merged = request.work is not None and not request.work.keeps_rows
         with self._sources(reads, condition, figures) as sources:
-            if is_merged or sources.has_looked_up:
+            if request.is_merged or sources.has_looked_up:
                 yield from _merged(request, reads, sources)
                 return
         scan = RowGroupScan(
@@ -285,6 +284,23 @@ class ParquetFiles:
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's key range."""
         return self._tails.of(part).notes.sample.inside(part.key_range)
+
+    def share_read(
+        self,
+        schema: Schema,
+        condition: Selection | None,
+        processing: ProcessingPass | None,
+        parts: Sequence[FilePart],
+        *,
+        in_order: bool,
+    ) -> float:
+        """Return which share of the bytes of files a condition reads that wants every key: by the
+        tails that are held, else by that of the largest file, which is read."""
+        request = row_request(schema, condition, processing)
+        columns = request.columns if in_order or request.is_merged else columns_scanned(request)
+        known = self._tails.held(parts) or [max(parts, key=lambda part: part.file.size)]
+        sizes = [bytes_read(part, self._tails.of(part), columns) for part in known]
+        return sum(sizes) / sum(part.file.size for part in known)
 
     def row_groups_with(
         self, schema: Schema, part: FilePart, condition: Selection

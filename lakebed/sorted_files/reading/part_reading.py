@@ -148,6 +148,25 @@ def reads_of_row_group(
     return joined_spans(ranges, part.file.tail_offset) if _fits(ranges, share) else None
 
 
+def bytes_read(part: FilePart, tail: Tail, columns: pa.Schema) -> int:
+    """Return how many bytes of a file are read for some columns of all its rows, without its tail:
+    whole blocks.
+
+    Raises:
+        CorruptError: the columns contradict the file's.
+    """
+    match = matched(columns, tail.columns, path=part.path)
+    stored = _stored_columns(tail.columns, match.names)
+    spans = (
+        span
+        for row_group in range(len(tail.row_groups))
+        for span in joined_spans(
+            chunk_ranges(tail.metadata, row_group, stored), part.file.tail_offset
+        )
+    )
+    return sum(end - start for start, end in spans)
+
+
 class _Guard:
     """Around calls of Arrow; lets out only our own errors."""
 

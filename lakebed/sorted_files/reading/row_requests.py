@@ -38,6 +38,11 @@ class RowRequest(msgspec.Struct, frozen=True):
     work: RowWork | None
 
     @property
+    def is_merged(self) -> bool:
+        """Whether rows of several files may become one, so that no scan can be without order."""
+        return self.work is not None and not self.work.keeps_rows
+
+    @property
     def folds(self) -> Mapping[str, str] | None:
         """Return what rows with equal keys may be folded by while they are merged."""
         return None if self.work is None else self.work.folds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -22,6 +23,10 @@ from lakebed.sorted_files.reading.byte_cache import ByteCache
 
 PARSED_PER_BYTE = 4
 """Memory that a parsed tail is counted with, per byte of it."""
+
+
+HELD_MAX = 8
+"""Files that stand for all that are held."""
 
 
 class Described(Protocol):
@@ -123,6 +128,11 @@ class Tails:
             CorruptError: the tail contradicts its checksum, or is none.
         """
         return self.of_many([part], ReadFigures())[0]
+
+    def held(self, parts: Sequence[FilePart]) -> list[FilePart]:
+        """Return some of the files whose tails are held, if any."""
+        some = (part for part in parts if self._held.get(part.file) is not None)
+        return list(islice(some, HELD_MAX))
 
     def of_many(self, parts: Sequence[FilePart], figures: ReadFigures) -> list[Tail]:
         """Return the tails of several files. Those that are not held are read at the same time.

@@ -134,7 +134,7 @@ def test_who_counts_and_who_asks_in_sql_is_told_how_far_it_is(lake: Lake, table:
     assert read[-1] == 8_000
 
 
-def test_a_key_a_limit_and_a_column_are_stopped_only_when_they_read_too_much(
+def test_a_key_a_limit_and_a_column_may_read_what_is_less_than_the_cap(
     table: Table, size: int
 ) -> None:
     few = 3 * size
@@ -142,12 +142,73 @@ def test_a_key_a_limit_and_a_column_are_stopped_only_when_they_read_too_much(
     assert table.to_arrow(limit=3, scan_bytes_max=5 * size).num_rows == 3
     assert table.to_arrow(columns="n", scan_bytes_max=few).num_rows == 8_000
     assert table.count(where="n < 5", scan_bytes_max=few) == 5
-    with pytest.raises(QueryTooLargeError, match="was stopped"):
-        table.to_arrow(columns="n", scan_bytes_max=1_000)
-    with pytest.raises(QueryTooLargeError, match="was stopped"):
-        table.count(where="n < 5", scan_bytes_max=1_000)
-    with pytest.raises(QueryTooLargeError, match="was stopped"):
+    with pytest.raises(QueryTooLargeError, match="was stopped") as raised:
         table.query(limit=3, scan_bytes_max=1_000).read_all()
+    assert raised.value.facts["files"] == 4
+    assert raised.value.facts["bytes_at_most"] == sum(file.bytes for file in table.files())
+    assert f"of about 1/{-(-sum(f.bytes for f in table.files()) // 1_000)} of them" in str(
+        raised.value.hint
+    )
+
+
+OF_COLUMNS: list[Callable[[Lake, int], object]] = [
+    lambda lake, cap: lake["t"].query(columns="n", scan_bytes_max=cap),
+    lambda lake, cap: lake["t"].scan(columns="n", scan_bytes_max=cap),
+    lambda lake, cap: lake["t"].explain(columns="n", scan_bytes_max=cap),
+    lambda lake, cap: lake["t"].count(where="n >= 0", scan_bytes_max=cap),
+    lambda lake, cap: lake.sql("select sum(n) from t", scan_bytes_max=cap).read_all(),
+    lambda lake, cap: lake.explain_sql("select sum(n) from t", scan_bytes_max=cap),
+]
+
+
+@pytest.mark.parametrize("ask", OF_COLUMNS)
+def test_what_columns_would_read_is_told_before_rows_are_read(
+    tmp_path: Path, lake: Lake, table: Table, size: int, ask: Callable[[Lake, int], object]
+) -> None:
+    exact = table.explain(columns="n").bytes
+    tail = next(iter(tails_of(table)))
+    with lakebed.connect(tmp_path / "lake") as fresh, pytest.MonkeyPatch.context() as patched:
+        sent: list[int] = []
+        count = ReadFigures.sent
+
+        def counted(self: ReadFigures, requests: int, size: int) -> None:
+            sent.append(size)
+            count(self, requests, size)
+
+        patched.setattr(ReadFigures, "sent", counted)
+        with pytest.raises(QueryTooLargeError, match="would read") as raised:
+            ask(fresh, exact // 4)
+    facts = raised.value.facts
+    assert len(sent) == 1
+    assert sent[0] == pytest.approx(tail, rel=0.1), "the tail of one file, and no rows"
+    assert (facts["files"], facts["estimate"]) == (4, "by the share of its columns")
+    assert exact // 4 < int(str(facts["bytes"])) <= size * 4
+    assert "of them (where id < " in str(raised.value.hint)
+    assert "for fewer columns" in str(raised.value.hint)
+
+
+def tails_of(table: Table) -> Iterator[int]:
+    with table._opened.head.reading() as state:
+        for leaf in state.leaf_figures():
+            for reference, _ in state.references(leaf.partition):
+                yield reference.file.size - reference.file.tail_offset
+
+
+@pytest.mark.usefixtures("size")
+def test_the_estimate_is_what_is_read(table: Table) -> None:
+    for columns in ("n", "note", ["id", "n"]):
+        exact = table.explain(columns=columns).bytes  # without tails, which are held
+        with pytest.raises(QueryTooLargeError, match="would read") as raised:
+            table.query(columns=columns, scan_bytes_max=exact - 1)
+        assert raised.value.facts["bytes"] == pytest.approx(exact, rel=0.01)
+        assert table.to_arrow(columns=columns, scan_bytes_max=exact + 8).num_rows == 8_000
+
+
+@pytest.mark.usefixtures("size")
+def test_a_data_set_tells_what_columns_would_read(table: Table) -> None:
+    table.change_settings(scan_bytes_max=100)
+    with pytest.raises(QueryTooLargeError, match="would read"):
+        table.dataset().to_table(columns=["n"])
 
 
 def test_the_smaller_of_both_caps_counts(table: Table, size: int) -> None:

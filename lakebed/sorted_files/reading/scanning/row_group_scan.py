@@ -76,7 +76,7 @@ class RowGroupScan:
         self._request = request
         self._reads = reads
         self._figures = figures
-        self._lean = _without_unasked_keys(request)
+        self._lean = columns_scanned(request)
         self._tasks, ahead = tee(self._all_tasks())
         expected = ((t.read.part.path, t.spans) for t in ahead if t.spans is not None)
         self._ahead = ReadAhead(objects, expected, bytes_max=bytes_max, figures=figures)
@@ -136,7 +136,8 @@ class RowGroupScan:
     def _tasks_of(self, read: PartRead, tail: Tail) -> Iterator[RowGroupTask]:
         path = read.part.path
         whole = matched(read.columns, tail.columns, path=path)
-        lean = whole if self._lean is None else matched(self._lean, tail.columns, path=path)
+        is_lean = self._lean is not self._request.columns
+        lean = matched(self._lean, tail.columns, path=path) if is_lean else whole
         met = row_groups_met(tail, read.wanted)
         wanted = row_groups_wanted(tail, read.wanted, whole)
         self._figures.row_groups += len(tail.row_groups)
@@ -176,11 +177,11 @@ class _ReadBefore:
         return [self.read(path, ranges) for path, ranges in wanted]
 
 
-def _without_unasked_keys(request: RowRequest) -> pa.Schema | None:
-    """Return the columns to read where no key need be compared; None: all of the request's."""
+def columns_scanned(request: RowRequest) -> pa.Schema:
+    """Return the columns to read of row groups of which every key is wanted."""
     boxes = request.key_boxes
     if request.given is None or (boxes is not None and boxes.tested):
-        return None
+        return request.columns
     asked = {*request.given}
     if request.early is not None:
         asked |= request.early.fields
