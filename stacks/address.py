@@ -1,7 +1,9 @@
 """The parameter by which a lake is found: all that `lakebed.connect("aws:INSTANCE")` reads."""
 
+import re
 from collections.abc import Sequence
 
+import msgspec
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -9,13 +11,22 @@ from msgspec import UNSET
 
 from lakebed.config.account_quotas import quotas_said
 from lakebed.config.deployed_release import DEPLOYED_RELEASE
-from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
+from lakebed.config.deployments.deployed_settings import deployed_settings
+from lakebed.config.deployments.instance_resources import (
+    RESOURCES_BYTES_MAX,
+    InstanceResources,
+    encode_resources,
+)
 from lakebed.config.environments import sources_in
 from lakebed.config.instance import Deployment, parameter_name
 from lakebed.config.quotas import QUOTAS
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.names import NamedJobQueue
 from stacks.constructs.packages import recorded_packages
+
+_TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
+_LONGEST = "amazonaws.com.cn"
+"""Of what the deployment puts in place of a token here: region, account, suffix of addresses."""
 
 
 class AddressStack(Stack):
@@ -61,10 +72,26 @@ class AddressStack(Stack):
             self,
             "Resources",
             parameter_name=parameter_name(deployment.instance),
-            string_value=encode_resources(resources),
+            string_value=_text_that_fits(self, deployment, resources),
             description="What this instance of Lakebed is made of",
         )
         _warn_of_quotas(self, deployment)
+
+
+def _text_that_fits(scope: Construct, deployment: Deployment, resources: InstanceResources) -> str:
+    """Return what the parameter holds: how the instance is set, too, if there is room for it."""
+    recorded = deployed_settings(deployment)
+    text = encode_resources(msgspec.structs.replace(resources, deployed_with=recorded))
+    size = len(_TOKEN.sub(_LONGEST, text).encode())
+    if size <= RESOURCES_BYTES_MAX:
+        return text
+    Annotations.of(scope).add_warning_v2(
+        "lakebed:settings-not-recorded",
+        f"the parameter of the instance would have {size} bytes of {RESOURCES_BYTES_MAX} with its"
+        " settings in it, and is deployed without: `lakebed config diff` cannot compare them with a"
+        " file, unless lists are shorter and tags fewer",
+    )
+    return encode_resources(msgspec.structs.replace(resources, deployed_with=None))
 
 
 def _warn_of_quotas(scope: Construct, deployment: Deployment) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from lakebed.config.definitions.toml_text import toml_text
 from lakebed.config.settings import TableSettings
 from lakebed.errors import CorruptError, InvalidError, UnreadableInputError
 from lakebed.model.partitions import split_points_in
@@ -33,8 +33,6 @@ DEPTH_MAX = 50
 """Of an iterator's configuration; a deeper one is written as a text of JSON."""
 TableFiles = str | os.PathLike[str] | Mapping[str, str]
 """A folder with a file of TOML for each table, or texts by file name."""
-
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class WrittenFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +67,7 @@ def table_texts(entry: TableEntry, state: TableState) -> dict[str, str]:
     }
     sections["processing"] = _processing(declared_processing(state.processing(), schema) or {})
     parts = [said, *({section: values} for section, values in sections.items() if values)]
-    texts = {f"{name}{SUFFIX}": "\n".join(_lines(part) for part in parts)}
+    texts = {f"{name}{SUFFIX}": toml_text(parts)}
     if points:
         lines = [json.dumps(point_json(schema, point)) + "\n" for point in points]
         texts[beside] = "".join(lines)
@@ -150,19 +148,28 @@ def write_table_texts(
         with naming(folder=path):
             declarations_of({**before, **texts})  # two files for one table are refused
     new = {name: text for name, text in texts.items() if before.get(name) != text}
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        for name, text in new.items():
-            scratch = path / f".{name}.part"
-            scratch.write_text(text, "utf-8")
-            scratch.replace(path / name)
-    except OSError as error:
-        raise UnreadableInputError("a file cannot be written", problem=error) from None
+    for name, text in new.items():
+        write_whole(path / name, text)
     return WrittenFiles(
         written=tuple(new),
         unchanged=tuple(name for name in texts if name not in new),
         not_there=tuple(name for name in not_there if name.endswith(SUFFIX)),
     )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file, and its folder if there is none. It is there whole, or as it was.
+
+    Raises:
+        UnreadableInputError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_name(f".{path.name}.part")
+        scratch.write_text(text, "utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        raise UnreadableInputError("a file cannot be written", problem=error) from None
 
 
 def _text_in(path: Path) -> str:
@@ -216,38 +223,3 @@ def _fits_toml(value: object, depth: int = DEPTH_MAX) -> bool:
         case _:
             return True
     return depth > 0 and all(_fits_toml(part, depth - 1) for part in parts)
-
-
-def _lines(part: Mapping[str, Any], *above: str) -> str:
-    """Return lines of TOML; sections in sections get a heading each."""
-    return "".join(_pieces(part, above))
-
-
-def _pieces(part: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[str]:
-    plain = {k: v for k, v in part.items() if above or not isinstance(v, Mapping)}
-    for name, value in plain.items():
-        yield f"{_key(name)} = {_value(value)}\n"
-    for name, value in part.items():
-        if name not in plain:
-            yield f"[{_key(name)}]\n" + _lines(value, name)
-
-
-def _key(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else _value(name)
-
-
-def _value(value: object) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        case int() | float():
-            return repr(value)
-        case {}:
-            inner = ", ".join(f"{_key(str(name))} = {_value(one)}" for name, one in value.items())
-            return f"{{ {inner} }}" if inner else "{}"
-        case [*values] | (*values,):
-            return f"[{', '.join(map(_value, values))}]"
-        case _:
-            raise AssertionError(f"TOML has no {type(value).__name__}")

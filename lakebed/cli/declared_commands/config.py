@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from lakebed.cli.declared_commands.instance_file import FILE_NAME, SettingsFile, difference_line
 from lakebed.cli.program import CommandGroup, Session, counted, pass_session
 from lakebed.cli.work import ReportedFailures
 
@@ -33,6 +34,7 @@ def config() -> None:
 @config.command(
     examples="""
     lakebed config download prod
+    lakebed --at prod config download prod
     lakebed config download prod --replace
     """
 )
@@ -40,36 +42,71 @@ def config() -> None:
 @click.option("--replace", is_flag=True, help="Write over files that say something else.")
 @pass_session
 def download(session: Session, *, folder: Path, replace: bool) -> None:
-    """Write what is there into DIR: a file for each table in DIR/tables, split points beside it.
+    """Write what is there into DIR: a file for each table in DIR/tables, split points beside it; of
+    an instance on AWS its settings, too, as DIR/lakebed.toml.
 
-    `lakebed apply DIR/tables` takes them: here without a change; in another lake it makes such
-    tables. A table that cannot be read is named with the reason. The exit code is that of the
-    gravest error.
+    `lakebed apply DIR/tables` takes the files of tables: here without a change; in another lake it
+    makes such tables. `cdk deploy -c file=DIR/lakebed.toml` deploys an instance that is set so. A
+    table that cannot be read is named with the reason. The exit code is that of the gravest error.
     """
-    from lakebed.tables.table_files import write_table_texts
+    from lakebed.tables.table_files import write_table_texts, write_whole
 
     failures = ReportedFailures(session)
+    file = SettingsFile(session, folder)
+    text = file.new_text(replace=replace)
     with session.open() as lake:
         texts = lake.table_files(failed=failures.add)
     done = write_table_texts(folder / TABLES, texts, replace=replace)
+    if text is not None:
+        write_whole(file.path, text)
     failures.show_new()
-    lines = [f"written: {TABLES}/{name}" for name in done.written]
+    lines = [f"written: {FILE_NAME}"] if text is not None else []
+    lines += [f"written: {TABLES}/{name}" for name in done.written]
     lines.append(f"{counted(len(done.unchanged), 'file')} as before")
     lines += [f"of no table that is there: {TABLES}/{name}" for name in done.not_there]
-    session.give(msgspec.to_builtins(done) | {"failed": failures.values()}, "\n".join(lines))
+    value = msgspec.to_builtins(done) | {"settings_written": text is not None}
+    session.give(value | {"failed": failures.values()}, "\n".join(lines))
+    if file.unsaid is not None:
+        raise file.unsaid
     sys.exit(failures.exit_code)
 
 
-@config.command("diff", examples="lakebed config diff prod")
+@config.command(
+    "diff",
+    examples="""
+    lakebed config diff prod
+    lakebed --at prod config diff prod
+    """,
+)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @pass_session
 def config_diff(session: Session, *, folder: Path) -> None:
-    """Compare what is there with the files in DIR: tables with those that DIR/tables declares."""
-    with session.open() as lake:
-        found = lake.compare_tables(folder / TABLES)
-    lines = [line for one in found for line in _difference_lines(one)]
-    value = {"tables": msgspec.to_builtins(found)}
-    session.give(value, "\n".join(lines) or "all tables are as the files say")
+    """Compare what is there with the files in DIR: tables with those that DIR/tables declares, and
+    settings of an instance on AWS with DIR/lakebed.toml, if that is there.
+
+    Of each setting that differs, what is deployed stands before what the file says. Folders of
+    packages and tables are named by the machine that deploys: only whether there is one is
+    compared. A file without a folder of tables beside it is compared alone.
+    """
+    file = SettingsFile(session, folder)
+    settings = file.differences()
+    found = []
+    has_tables = (folder / TABLES).is_dir() or not file.is_there
+    if has_tables:
+        with session.open() as lake:
+            found = lake.compare_tables(folder / TABLES)
+    lines = [f"settings ({FILE_NAME})"] if settings else []
+    lines += map(difference_line, settings or ())
+    lines += [line for one in found for line in _difference_lines(one)]
+    same = " and ".join(["settings"] * (settings is not None) + ["all tables"] * has_tables)
+    value = {
+        "tables": msgspec.to_builtins(found) if has_tables else None,
+        "settings": msgspec.to_builtins(settings),
+    }
+    if same:
+        session.give(value, "\n".join(lines) or f"{same} are as the files say")
+    if file.unsaid is not None and file.is_there:
+        raise file.unsaid
 
 
 def _difference_lines(one: TableDifference) -> list[str]:

@@ -27,7 +27,8 @@ PREFIXED = ("notices", "people")
 PARTS = (INSTANCE, WITHOUT, TAGS, PACKAGES, *PREFIXED)
 """What a file may hold at its top."""
 LISTED = (
-    *("feed_ports", "feed_queues", "feed_secrets", "sources", "subnet_ids", "zones"),
+    *("account_quotas", "feed_ports", "feed_queues", "feed_secrets"),
+    *("sources", "subnet_ids", "zones"),
     *("notices_https", "notices_mail", "notices_queue"),
     *("machine_types", "spark_cluster_types"),
     *("people_admin", "people_operator", "people_reader", "people_sender", "people_writer"),

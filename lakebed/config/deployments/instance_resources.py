@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from lakebed.config.deployments.deployed_settings import DeployedSettings
 from lakebed.config.deployments.optional_stacks import LeftOutStacks, left_out_of
 from lakebed.config.instance import OBJECTS_PREFIX, InstanceId, parameter_name
 from lakebed.config.packages import DeployedPackage
-from lakebed.errors import CorruptError, NewerFormatError
+from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
 RESOURCES_FORMAT = 1
+RESOURCES_BYTES_MAX = 4_096
+"""That a parameter holds which costs nothing."""
 
 
 class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +28,8 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     release: that deployed it; "": one that does not say.
     stacks: the optional ones that it has; UNSET: it does not say, and was deployed by a release
         that left none out.
+    deployed_with: how it is set; None: that is more than the parameter holds; UNSET: it does not
+        say, and was deployed by a release that did not record it.
     format: of who wrote it. A newer release may add fields, which are ignored here; `needs`, if it
         is there, says of which format a reader must be.
     """
@@ -44,6 +49,30 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
     key_arn: str | UnsetType = UNSET
     release: str = ""
     stacks: tuple[str, ...] | UnsetType = UNSET
+    deployed_with: DeployedSettings | UnsetType | None = UNSET
+
+    def recorded_settings(self) -> DeployedSettings:
+        """Return how the instance is set.
+
+        Raises:
+            InvalidError: it does not say.
+        """
+        if self.deployed_with is UNSET:
+            raise InvalidError(
+                "the instance does not say how it is set",
+                instance=self.instance,
+                release=self.release or "unknown",
+                hint="deploy it again: this release records settings, older ones did not",
+            )
+        if self.deployed_with is None:
+            raise InvalidError(
+                "the settings of the instance are more than its parameter holds",
+                instance=self.instance,
+                bytes_max=RESOURCES_BYTES_MAX,
+                hint="look at the file that it was deployed with; or deploy it with shorter lists"
+                " and fewer tags",
+            )
+        return self.deployed_with
 
     def places_of_arrivals(self) -> tuple[str, ...] | None:
         """Return where the instance hears of files that arrive; None: it hears of none."""

@@ -149,6 +149,7 @@ def test_what_is_there_is_written_and_compared(shell: Shell, tables: Path) -> No
     there = shell.folder / "there"
     written = ["own.toml", "own.split_points.jsonl", "trips.toml", "trips.split_points.jsonl"]
     done = shell.json("config", "download", str(there))
+    assert done.pop("settings_written") is False, "a directory has none"
     assert done == {"written": written, "unchanged": [], "not_there": [], "failed": []}
     assert (there / "tables" / "own.toml").read_text() == (
         'name = "own"\nadopt = true\nonline = false\nsplit_points = "own.split_points.jsonl"\n'
