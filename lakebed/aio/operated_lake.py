@@ -17,7 +17,7 @@ from lakebed.tasks.failed_work import FailedWork
 
 if TYPE_CHECKING:
     from lakebed.backups.copy_lake import LakeCopied
-    from lakebed.history.keep_jobs import Kept
+    from lakebed.bootstrap.history import Kept
     from lakebed.inspection.dead_letters import Letter, QueueLetters
     from lakebed.inspection.fsck import FsckReport
     from lakebed.inspection.log_repair import LogRepairAction
@@ -93,10 +93,11 @@ class OperatedLake(Twin):
         return await self._calls.run(lambda: self._sync.tasks(limit=limit))
 
     async def keep_jobs(self, *, days: int = 400) -> Kept:
-        """Keep the jobs that ended on each day as rows of the table `lakebed-jobs`, which is made
-        if there is none: those of the last week now, later days by `run`, each day once.
+        """Keep the jobs that ended on each day as rows of the table `lakebed-jobs`, and what work
+        used in each hour as rows of `lakebed-usage`. The tables are made if there are none: the
+        last week is kept now, later days by `run`, each day once.
 
-        days: for which a new table keeps them; of one that is there its age-off says it.
+        days: for which new tables keep them; of one that is there its age-off says it.
 
         Raises:
             InvalidError: not a number of days. What `Table.ingest` raises.
@@ -126,13 +127,16 @@ class OperatedLake(Twin):
         limit: int = 100000,
     ) -> Report:
         """Return a report of one table, or of all: `partitions`, `files`, `jobs`, `tasks`,
-        `dead-letters` or `status`. Its `table()` gives the rows as a table of Arrow.
+        `batches`, `queries`, `dead-letters`, `costs` or `status`. Its `table()` gives the rows as a
+        table of Arrow.
 
-        since_seconds: how long ago jobs and tasks were last heard of; None: at any time.
+        since_seconds: how long ago jobs and tasks were last heard of, batches planned, or what
+            costs and queries used was counted; None: at any time.
         limit: at most so many rows; of jobs the newest.
 
         Raises:
-            InvalidError: there is no such report, or it is not one of tables.
+            InvalidError: there is no such report, it is not one of tables, or the lake was deployed
+                without what it is of.
             TableMissingError: with the nearest known name.
         """
         return await self._calls.run(

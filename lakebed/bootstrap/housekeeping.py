@@ -84,6 +84,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     files_collected: int = 0
     objects_swept: int = 0
     days_kept: int = 0
+    usage_days_kept: int = 0
 
     def plus(self, other: WorkDone) -> WorkDone:
         """Return the sums."""
@@ -261,20 +262,30 @@ class Housekeeping:
         return total
 
     def _keep_history(self, tables: Sequence[TableName] | None) -> WorkDone:
-        """Keep the jobs of the days that have ended, where the lake has a table for them."""
+        """Keep the days that have ended, where the lake has tables for them."""
         if HISTORY not in self._kinds or tables is not None:
             return WorkDone()
         from lakebed.history.job_table import JOBS_TABLE
+        from lakebed.history.usage_table import USAGE_TABLE
 
+        works = {JOBS_TABLE: self._kept_jobs}
+        if self._app.paying.ledger is not None:
+            works[USAGE_TABLE] = self._kept_usage
+        total = WorkDone()
         for entry in self._entries(None):
-            if entry.name == JOBS_TABLE:
-                return self._work_on(entry, {HISTORY: self._kept_jobs})
-        return WorkDone()
+            if entry.name in works:
+                total = total.plus(self._work_on(entry, {HISTORY: works[entry.name]}))
+        return total
 
     def _kept_jobs(self, table: OpenTable) -> WorkDone:
         from lakebed.bootstrap.history import keep_jobs
 
         return WorkDone(days_kept=keep_jobs(self._app, table).days)
+
+    def _kept_usage(self, table: OpenTable) -> WorkDone:
+        from lakebed.bootstrap.history import keep_usage
+
+        return WorkDone(usage_days_kept=keep_usage(self._app, table).days)
 
     def _nameless_failed(self, id_: TableId, error: LakebedError) -> None:
         report_failed(NAMELESS, SWEEP, error, id=id_)

@@ -94,6 +94,7 @@ def jobs(
     lakebed keep-jobs
     lakebed keep-jobs --days 90
     lakebed sql 'SELECT "table", count(*), sum(rows) FROM "lakebed-jobs" GROUP BY 1'
+    lakebed sql 'SELECT kind, sum(counts['"'"'s3_get'"'"']) FROM "lakebed-usage" GROUP BY 1'
     """,
 )
 @click.option(
@@ -105,15 +106,17 @@ def jobs(
 )
 @pass_session
 def keep_jobs(session: Session, *, days: int) -> None:
-    """Keep the jobs that end on each day as rows of the table lakebed-jobs.
+    """Keep the jobs that end on each day as rows of the table lakebed-jobs, and what work used in
+    each hour as rows of the table lakebed-usage.
 
-    Makes the table if there is none, and takes in the days of the last week. Later days are taken
+    Makes the tables if there are none, and takes in the days of the last week. Later days are taken
     in by `lakebed run`; of an instance by a schedule where it was deployed with `history_days`.
-    Each day is kept once. Drop the table to end it.
+    Each day is kept once. Drop a table to end it.
     """
     with session.open() as lake:
         kept = lake.keep_jobs(days=days)
     said = f"{counted(kept.days, 'day')} kept, {counted(kept.jobs, 'job')}"
+    said += f", {counted(kept.hours, 'hour')} of usage"
     session.give(msgspec.to_builtins(kept), said)
 
 

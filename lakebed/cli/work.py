@@ -32,6 +32,7 @@ WORDS = {
     "files_collected": ("file collected", "files collected"),
     "objects_swept": ("object swept", "objects swept"),
     "days_kept": ("day of jobs kept", "days of jobs kept"),
+    "usage_days_kept": ("day of usage kept", "days of usage kept"),
 }
 
 KINDS = (

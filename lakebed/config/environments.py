@@ -98,9 +98,9 @@ class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
 
 
 class HistoryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that keeps the jobs of each day.
+    """What a function reads that keeps jobs and usage of each day.
 
-    history_days: for which a new table keeps them.
+    history_days: for which new tables keep them.
     """
 
     tracker_table: str

@@ -285,8 +285,9 @@ class InstanceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             ge=0,
             le=3_650,
             description="Days for which jobs that have ended are kept as rows of the table"
-            " `lakebed-jobs`, once a day. 0: there is no such table; reports go after 30 days. What"
-            " a table keeps that is there already, its age-off says.",
+            " `lakebed-jobs`, and usage by the hour as rows of `lakebed-usage`, once a day. 0:"
+            " there are no such tables; reports go after 30 days. What a table keeps that is there"
+            " already, its age-off says.",
         ),
     ] = 0
     log_days: Annotated[

@@ -13,7 +13,7 @@ from lakebed.tasks.failed_work import FailedWork, by_gravity, raise_gravest
 
 if TYPE_CHECKING:
     from lakebed.backups.copy_lake import LakeCopied
-    from lakebed.history.keep_jobs import Kept
+    from lakebed.bootstrap.history import Kept
     from lakebed.inspection.dead_letters import Letter, QueueLetters
     from lakebed.inspection.fsck import FsckReport
     from lakebed.inspection.log_repair import LogRepairAction
@@ -91,17 +91,18 @@ class OperatedLake(OpenLake):
         return self._app.tracker.tasks(reports_max=limit)
 
     def keep_jobs(self, *, days: int = 400) -> Kept:
-        """Keep the jobs that ended on each day as rows of the table `lakebed-jobs`, which is made
-        if there is none: those of the last week now, later days by `run`, each day once.
+        """Keep the jobs that ended on each day as rows of the table `lakebed-jobs`, and what work
+        used in each hour as rows of `lakebed-usage`. The tables are made if there are none: the
+        last week is kept now, later days by `run`, each day once.
 
-        days: for which a new table keeps them; of one that is there its age-off says it.
+        days: for which new tables keep them; of one that is there its age-off says it.
 
         Raises:
             InvalidError: not a number of days. What `Table.ingest` raises.
         """
-        from lakebed.bootstrap.history import begin_history, keep_jobs
+        from lakebed.bootstrap.history import keep_history
 
-        return keep_jobs(self._app, begin_history(self._app.catalog, days))
+        return keep_history(self._app, days=days)
 
     def start_tasks(self, kind: str, *, count: int = 1) -> TasksStarted:
         """Start tasks now, without waiting for the schedule: of an instance on ECS; of a directory

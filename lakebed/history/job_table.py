@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 import pyarrow as pa
 
+from lakebed.history.row_batches import row_batches
 from lakebed.model.names import TableName
 from lakebed.model.processing import AgeOff, Processing
 from lakebed.model.schema import schema_of
@@ -31,7 +31,6 @@ JOBS_SCHEMA = schema_of(
 )
 """table: its name on the day after; "": jobs that name none. number: of the log entry; 0: none."""
 ENDED: tuple[JobEvent, ...] = ("committed", "rejected", "failed", "given up", "lost")
-ROWS_AT_ONCE = 10_000
 DAY_SECONDS = 86_400
 
 _COLUMNS = pa.schema(
@@ -62,9 +61,7 @@ def job_batches(
     reports: Iterable[tuple[TableName | str, JobReport]],
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of jobs, with the names of their tables."""
-    left = iter(reports)
-    while some := [_row(*found) for found in islice(left, ROWS_AT_ONCE)]:
-        yield pa.RecordBatch.from_pylist(some, schema=_COLUMNS)
+    yield from row_batches((_row(*found) for found in reports), _COLUMNS)
 
 
 def _row(table: str, one: JobReport) -> dict[str, object]:

@@ -165,7 +165,7 @@ MEANINGS = {
     FEED_STORE_AWAY: "a worker could not ask who lives or what is to run; it asks again",
     FEED_CONNECTION_FORGOTTEN: "a table has forgotten a connection that was dropped; rows stay",
     PUSH_REFUSED: "a receiver could not land what a sender pushed; the sender is to repeat it",
-    HISTORY_KEPT: "the jobs that ended on a day became rows of the table of jobs",
+    HISTORY_KEPT: "jobs that ended on a day, or what was used in its hours, became rows of a table",
     BUDGET_SPENT: "the work on a table cost as much in this month as its budget allows, or more",
     BUDGET_UNKNOWN: "the ledger could not be read, so a table's budget stopped no work",
     USAGE_COUNTED: "what a unit of work used, by kind and table: requests, bytes, units, seconds",

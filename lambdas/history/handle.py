@@ -1,4 +1,4 @@
-"""Keep the jobs of each day in a table of the instance. Trigger: a schedule, each six hours."""
+"""Keep jobs and usage of each day in tables. Trigger: a schedule, each six hours."""
 
 from lakebed.bootstrap.functions import history_keep
 from lambdas.shape import Tick, scheduled_handler

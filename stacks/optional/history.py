@@ -1,4 +1,4 @@
-"""History: the jobs of each day become rows of a table of the instance itself.
+"""History: the jobs and the usage of each day become rows of tables of the instance itself.
 
 An instance whose setting `history_days` is 0 has no such stack.
 """
@@ -25,7 +25,7 @@ EVERY_HOURS = 6
 
 
 class HistoryStack(Stack):
-    """It makes the table when it first runs, and moves no rows of users."""
+    """It makes the tables when it first runs, and moves no rows of users."""
 
     def __init__(
         self, scope: Construct, id: str, *, deployment: Deployment, stores: LakeStores
@@ -34,7 +34,7 @@ class HistoryStack(Stack):
             scope,
             id,
             stack_name=deployment.name("history"),
-            description=f"Lakebed {deployment.instance}: what became of jobs, as a table",
+            description=f"Lakebed {deployment.instance}: jobs and usage, as tables",
         )
         every = Duration.hours(EVERY_HOURS)
         own = PythonFunction(
@@ -55,6 +55,7 @@ class HistoryStack(Stack):
                 permissions.write_bodies(deployment),
                 permissions.write_files(deployment),
                 partition_permissions.find_reports(stores.tracker),
+                partition_permissions.read_usage(deployment),
                 permissions.report_jobs(stores.tracker),
             ],
             runs_apart=every,

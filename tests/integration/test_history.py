@@ -1,10 +1,12 @@
-"""The function that keeps the jobs of each day makes its table, and keeps each day once."""
+"""The function that keeps jobs and usage of each day makes its tables, and keeps each day once."""
 
-from lakebed.backends.memory import MemoryJobTracker
+from lakebed.backends.memory import MemoryJobTracker, MemoryUsageLedger
 from lakebed.bootstrap.functions.history_keep import history_over
 from lakebed.history.job_table import JOBS_TABLE
+from lakebed.history.usage_table import USAGE_TABLE
 from lakebed.model.names import JobId
 from lakebed.ports.job_tracker import NO_TABLE, JobReport
+from lakebed.ports.paying.usage_ledger import LedgerEntry, hour_of
 from lambdas.history.handle import keep
 from lambdas.shape import scheduled_handler
 from tests.dsl.memory_instance import MemoryInstance, Run, once
@@ -12,8 +14,8 @@ from tests.dsl.memory_instance import MemoryInstance, Run, once
 DAY = 86_400
 
 
-def rows(instance: MemoryInstance) -> int:
-    with instance.lake.catalog.find(JOBS_TABLE).head.reading() as state:
+def rows(instance: MemoryInstance, table: str) -> int:
+    with instance.lake.catalog.find(table).head.reading() as state:
         return sum(leaf.rows for leaf in state.leaf_figures())
 
 
@@ -29,10 +31,14 @@ def test_each_day_is_kept_once_however_often_the_schedule_goes_off(
                 table=where, job=JobId(job), kind="ingest", event="failed", at=instance.clock.now()
             )
         )
-    handler = scheduled_handler(once(history_over(instance.stores, tracker, days=30)), keep)
+    ledger = MemoryUsageLedger()
+    hour = hour_of(instance.clock.now())
+    ledger.add(LedgerEntry(table=table, hour=hour, kind="ingest", counts={"s3_get": 1}))
+    history = history_over(instance.stores, tracker, ledger, days=30)
+    handler = scheduled_handler(once(history), keep)
     handler({"time": "1"}, Run())
-    assert rows(instance) == 0
+    assert (rows(instance, JOBS_TABLE), rows(instance, USAGE_TABLE)) == (0, 0)
     instance.clock.advance(2 * DAY)
     for time in ("2", "2", "3"):
         handler({"time": time}, Run())
-    assert rows(instance) == 2
+    assert (rows(instance, JOBS_TABLE), rows(instance, USAGE_TABLE)) == (2, 1)

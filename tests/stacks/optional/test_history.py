@@ -64,6 +64,8 @@ def test_the_role_may_do_what_keeping_takes_and_nothing_of_users_rows(kept: Temp
         "dynamodb:UpdateItem",
     }
     assert "/index/by_state" in json.dumps(statements)
+    usage = [one for one in statements if "usage#*" in json.dumps(one)]
+    assert any("dynamodb:Query" in one["Action"] for one in usage)
     assert unknown_to_iam(kept) == []
 
 

@@ -12,7 +12,7 @@ from lakebed.bootstrap.history import begin_history, keep_jobs
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import InvalidError, UnavailableError
 from lakebed.history.job_table import JOBS_TABLE
-from lakebed.history.keep_jobs import DAYS_MAX, Kept, days_ended
+from lakebed.history.keep_days import DAYS_MAX, KeptDays, days_ended
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId
 from lakebed.model.schema import schema_of
@@ -47,7 +47,7 @@ class Story:
             )
         )
 
-    def keep(self) -> Kept:
+    def keep(self) -> KeptDays:
         return keep_jobs(self.app, begin_history(self.app.catalog, 30))
 
     def kept(self) -> list[tuple[str, str, str]]:
@@ -66,18 +66,18 @@ def story(tmp_path: Path) -> Iterator[Story]:
 def test_a_day_is_kept_an_hour_after_its_end(story: Story) -> None:
     story.ended("monday")
     story.ended("nameless", event="rejected", table=NO_TABLE)
-    assert story.keep().jobs == 0
+    assert story.keep().rows == 0
     story.clock.advance(12 * HOUR + 1_800)
-    assert story.keep() == Kept()
+    assert story.keep() == KeptDays()
     story.clock.advance(HOUR)
-    assert story.keep() == Kept(1, 2)
+    assert story.keep() == KeptDays(1, 2)
     assert story.kept() == [("", "nameless", "rejected"), ("trips", "monday", "committed")]
 
 
 def test_a_day_is_kept_once_whatever_the_tracker_says_later(story: Story) -> None:
     story.ended("monday")
     story.clock.advance(DAY)
-    assert story.keep().jobs == 1
+    assert story.keep().rows == 1
     late = JobReport(
         table=story.trips._opened.id,
         job=JobId("late"),
@@ -86,9 +86,9 @@ def test_a_day_is_kept_once_whatever_the_tracker_says_later(story: Story) -> Non
         at=Micros(story.clock.now() - DAY * MICROS_PER_SECOND),
     )
     story.app.tracker.report(late)
-    assert story.keep() == Kept()
+    assert story.keep() == KeptDays()
     story.app.tracker.forget(before=story.clock.now())
-    assert story.keep() == Kept()
+    assert story.keep() == KeptDays()
     assert [job for _, job, _ in story.kept()] == ["monday"]
 
 
@@ -96,7 +96,7 @@ def test_days_that_were_missed_are_made_up_for_within_a_week(story: Story) -> No
     for n in range(10):
         story.ended(f"day {n}")
         story.clock.advance(DAY)
-    assert story.keep() == Kept(7, 7)
+    assert story.keep() == KeptDays(7, 7)
     assert [job for _, job, _ in story.kept()] == [f"day {n}" for n in range(3, 10)]
 
 
@@ -104,7 +104,7 @@ def test_what_is_still_running_is_not_kept(story: Story) -> None:
     story.ended("running", event="started")
     story.ended("given up", event="given up")
     story.clock.advance(DAY)
-    assert story.keep().jobs == 1
+    assert story.keep().rows == 1
     assert [job for _, job, _ in story.kept()] == ["given up"]
 
 
