@@ -22,7 +22,10 @@ from lakebed.errors import InvalidError, UnavailableError
 if TYPE_CHECKING:
     from lakebed.inspection.report import Report, ReportColumn, Value
 
-NAMES = ("partitions", "files", "jobs", "tasks", "dead-letters", "status")
+NAMES = (
+    *("partitions", "files", "jobs", "tasks", "batches", "queries"),
+    *("dead-letters", "costs", "status"),
+)
 CELL_CHARACTERS_MAX = 60
 ROWS_MAX = 100_000
 
@@ -45,6 +48,7 @@ class ReportArguments(msgspec.Struct, frozen=True, kw_only=True):
     lakebed report jobs --since 86400
     lakebed report files trips --csv
     lakebed report status --json
+    lakebed report costs --since 604800 --csv
     lakebed report jobs trips --parquet jobs.parquet
     """,
 )
@@ -54,7 +58,8 @@ class ReportArguments(msgspec.Struct, frozen=True, kw_only=True):
     "--since",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="Of jobs and tasks, those that were last heard of at most so long ago.",
+    help="Of jobs and tasks, those that were last heard of at most so long ago; batches that were"
+    " planned, and usage that was counted, since then.",
 )
 @click.option(
     "--limit",
@@ -72,11 +77,14 @@ class ReportArguments(msgspec.Struct, frozen=True, kw_only=True):
 @pass_session
 @arguments_as(ReportArguments)
 def report(session: Session, asked: ReportArguments) -> None:
-    """Report partitions, files, jobs, tasks, dead letters or the status of TABLE, or of all tables.
+    """Report partitions, files, jobs, tasks, batches, queries, dead letters, costs or the status of
+    TABLE, or of all tables.
 
-    Of partitions it says which will be split, by which key and where, and of the others how many
-    more rows they take until then. A table that cannot be read is named on stderr, with the reason,
-    and the exit code is that of `unavailable`; the rows of the others are written all the same.
+    Costs are of each day, table and kind of work, queries of each hour and table, as the ledger
+    counted them; queries that came as messages are among the jobs, one by one. Of partitions it
+    says which will be split, by which key and where, and of the others how many more rows they take
+    until then. A table that cannot be read is named on stderr, with the reason, and the exit code
+    is that of `unavailable`; the rows of the others are written all the same.
     """
     if sum((session.as_json, asked.as_csv, asked.parquet is not None)) > 1:
         hint = "choose one of --json, --csv and --parquet"
@@ -117,6 +125,6 @@ def _cell(column: ReportColumn, value: Value) -> str:
         case "count":
             return f"{value:,}"
         case "real":
-            return f"{value:.2f}"
+            return f"{value:.2g}" if 0 < abs(float(value)) < 1 else f"{value:,.2f}"
     text = str(value) if str(value).isprintable() else ascii(value)
     return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[: CELL_CHARACTERS_MAX - 3]}..."

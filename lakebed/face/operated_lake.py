@@ -129,16 +129,20 @@ class OperatedLake(OpenLake):
         limit: int = 100_000,
     ) -> Report:
         """Return a report of one table, or of all: `partitions`, `files`, `jobs`, `tasks`,
-        `dead-letters` or `status`. Its `table()` gives the rows as a table of Arrow.
+        `batches`, `queries`, `dead-letters`, `costs` or `status`. Its `table()` gives the rows as a
+        table of Arrow.
 
-        since_seconds: how long ago jobs and tasks were last heard of; None: at any time.
+        since_seconds: how long ago jobs and tasks were last heard of, batches planned, or what
+            costs and queries used was counted; None: at any time.
         limit: at most so many rows; of jobs the newest.
 
         Raises:
-            InvalidError: there is no such report, or it is not one of tables.
+            InvalidError: there is no such report, it is not one of tables, or the lake was deployed
+                without what it is of.
             TableMissingError: with the nearest known name.
         """
-        from lakebed.bootstrap.reports import AskedReport, report_of
+        from lakebed.bootstrap.reporting.report_kinds import AskedReport
+        from lakebed.bootstrap.reporting.reports import report_of
 
         asked = AskedReport(table=table, since_seconds=since_seconds, rows_max=limit)
         return report_of(self._app, name, asked)

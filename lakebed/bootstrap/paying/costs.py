@@ -11,7 +11,7 @@ from lakebed.costs.spent import AskedCosts, By, Compared, CostReport, compared, 
 from lakebed.errors import InvalidError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.observe.usage import NO_TABLE
-from lakebed.ports.paying.usage_ledger import hour_of
+from lakebed.ports.paying.usage_ledger import LedgerEntry, hour_of
 
 if TYPE_CHECKING:
     from lakebed.bootstrap.app import App
@@ -45,25 +45,42 @@ def cost_report(
     prices: Prices | None,
 ) -> CostReport:
     """Return what a lake cost. Raises: as `PaidLake.costs`."""
-    if app.paying.ledger is None:
-        hint = "usage is kept in a directory or in an instance on AWS"
-        raise InvalidError("this lake keeps no ledger", lake=app.location, hint=hint)
     now = app.clock.now()
-    since = hour_of(Micros(max(0, now - int(since_seconds * MICROS_PER_SECOND))))
-    names = {str(entry.id): str(entry.name) for entry in app.catalog.list()}
-    wanted = app.paying.ledger.tables() if table is None else [app.catalog.entry(table).id]
-    entries = [
-        entry
-        for id_ in wanted
-        for entry in app.paying.ledger.read(id_, since=since, until=hour_of(now) + 1)
-    ]
+    since = Micros(now - int(since_seconds * MICROS_PER_SECOND))
+    names, entries = usage_entries(app, table, since=since)
     on_aws = app.local is None
     asked = AskedCosts(
         by=by or ("table" if table is None else "kind"),
-        names={**names, NO_TABLE: NO_TABLE},
+        names=names,
         now=_day(now),
         region=app.paying.region,
-        deleted_days=InstanceSettings().deleted_days if on_aws else 0,
+        deleted_days=deleted_days(app),
         standing=on_aws and table is None,
     )
     return spent(entries, prices or packaged_prices(), asked)
+
+
+def usage_entries(
+    app: App, table: str | None, *, since: Micros
+) -> tuple[dict[str, str], list[LedgerEntry]]:
+    """Return names of tables by their ids, and what the ledger has of one table, or of all, from
+    the hour of a time on.
+
+    Raises:
+        InvalidError: the lake keeps no ledger. TableMissingError: with the nearest known name.
+        DeniedError, UnavailableError: the ledger cannot be read.
+    """
+    ledger = app.paying.ledger
+    if ledger is None:
+        hint = "usage is kept in a directory or in an instance on AWS"
+        raise InvalidError("this lake keeps no ledger", lake=app.location, hint=hint)
+    names = {str(entry.id): str(entry.name) for entry in app.catalog.list()}
+    wanted = ledger.tables() if table is None else [app.catalog.entry(table).id]
+    hours = {"since": hour_of(Micros(max(0, since))), "until": hour_of(app.clock.now()) + 1}
+    entries = [entry for id_ in wanted for entry in ledger.read(id_, **hours)]
+    return {**names, NO_TABLE: NO_TABLE}, entries
+
+
+def deleted_days(app: App) -> float:
+    """Return for how long S3 keeps a deleted object of the lake: as by default, or not at all."""
+    return InstanceSettings().deleted_days if app.local is None else 0

@@ -6,35 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lakebed.cli.program import aligned
+from lakebed.costs.shown_counters import READ, REQUESTS, WRITTEN
 
 if TYPE_CHECKING:
     from lakebed.costs.daily import DailyCosts, DailyLoad
     from lakebed.costs.estimate import CostEstimate
     from lakebed.costs.spent import Compared, CostReport
 
-REQUESTS = (
-    "s3_get",
-    "s3_put",
-    "s3_list",
-    "s3_delete",
-    "dynamodb_requests",
-    "sqs_requests",
-    "sqs_polls",
-    "local_get",
-    "local_put",
-    "local_list",
-    "local_delete",
-    "local_reads",
-    "local_writes",
-)
-"""Counters whose sum is shown as requests."""
 COLUMNS = {
     "rows in": ("rows_in",),
     "merged": ("rows_merged",),
     "read": ("rows_read",),
     "requests": REQUESTS,
-    "MB written": ("s3_put_bytes", "local_put_bytes"),
-    "MB read": ("s3_get_bytes", "local_get_bytes"),
+    "MB written": WRITTEN,
+    "MB read": READ,
     "seconds": ("life_seconds",),
 }
 _MEGA = {"MB written": 1e6, "MB read": 1e6}

@@ -10,7 +10,7 @@ import pytest
 
 from lakebed.backends.local.job_tracker import SqliteJobTracker
 from lakebed.backends.memory.job_tracker import MemoryJobTracker
-from lakebed.bootstrap.reports import REPORTS
+from lakebed.bootstrap.reporting.reports import REPORTS
 from lakebed.cli.reports import NAMES
 from lakebed.model.names import JobId, Micros, TableId
 from lakebed.ports.job_tracker import JobReport, JobTracker
@@ -62,6 +62,10 @@ def test_a_leaf_without_a_split_point_is_asked_again_when_it_has_doubled(shell: 
 
 @pytest.mark.parametrize("name", sorted(REPORTS))
 def test_all_forms_say_the_same(shell: Shell, name: str) -> None:
+    check_forms(shell, name)
+
+
+def check_forms(shell: Shell, name: str) -> None:
     values = shell.json("report", name)
     lines = list(csv.DictReader(io.StringIO(shell.ok("report", name, "--csv"))))
     file = shell.folder / "report.parquet"
@@ -76,6 +80,51 @@ def test_all_forms_say_the_same(shell: Shell, name: str) -> None:
         assert len(text.splitlines()) == len(values) + 1
     else:
         assert text == "none yet\n"
+
+
+def test_batches_are_told_with_what_became_of_them(shell: Shell) -> None:
+    shell.ok("table", "set", "trips", "batch_seconds_max=0", "batch_bytes_min=0")
+    for day in ("tuesday", "wednesday"):
+        shell.ok("submit", "trips", shell.write(f"{day}.parquet", {"id": [day], "n": [1]}))
+        shell.ok("run", "trips")
+    found = shell.json("report", "batches")
+    assert [(row["table"], row["batch"], row["state"]) for row in found] == [
+        ("trips", 2, "committed"),
+        ("trips", 1, "committed"),
+    ]
+    listed = shell.json("batches", "trips")
+    for name in ("job", "planned", "files", "bytes", "number", "target", "sends"):
+        assert [row[name] for row in found] == [one[name] for one in listed]
+    assert shell.json("report", "batches", "empty") == []
+    assert len(shell.json("report", "batches", "trips", "--limit", "1")) == 1
+    assert shell.json("report", "batches", "--since", "0") == []
+    check_forms(shell, "batches")
+
+
+def test_costs_add_up_to_what_was_counted(shell: Shell) -> None:
+    shell.ok("query", "trips")
+    found = shell.json("report", "costs", "trips")
+    counted = {
+        line["name"]: line["counts"]
+        for line in shell.json("cost", "trips", "--by", "kind")["lines"]
+    }
+    assert {row["kind"] for row in found} == set(counted)
+    (taken_in,) = (row for row in found if row["kind"] == "ingest")
+    assert (taken_in["table"], taken_in["rows_in"], taken_in["dollars"]) == ("trips", 250, 0.0)
+    assert taken_in["bytes_written"] == counted["ingest"]["local_put_bytes"]
+    assert taken_in["day"] % (86_400 * 1_000_000) == 0
+    assert {row["table"] for row in shell.json("report", "costs")} == {"trips", "-"}
+
+
+def test_queries_are_told_by_hour_and_table(shell: Shell) -> None:
+    for _ in range(2):
+        shell.ok("query", "trips")
+    found = shell.json("report", "queries")
+    assert {row["table"] for row in found} == {"trips"}
+    assert sum(row["queries"] for row in found) == 2
+    assert sum(row["rows_read"] for row in found) == 500
+    assert shell.json("report", "queries", "empty") == []
+    check_forms(shell, "queries")
 
 
 def test_reports_are_of_one_table_or_all(shell: Shell) -> None:

@@ -3,59 +3,30 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-
-import msgspec
 
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.object_places import urls_of
+from lakebed.bootstrap.reporting.batch_report import BATCHES
+from lakebed.bootstrap.reporting.report_kinds import AskedReport, Failed, ReportKind, since
+from lakebed.bootstrap.reporting.usage_reports import COSTS, QUERIES
 from lakebed.errors import InvalidError, LakebedError, did_you_mean
 from lakebed.inspection import report_rows
-from lakebed.inspection.report import Report, ReportColumn
+from lakebed.inspection.report import Report
 from lakebed.inspection.report_rows import Row
 from lakebed.model.keys import KeyValue, key_value_text
-from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId, TableName
+from lakebed.model.names import TableId, TableName
 from lakebed.model.schema import Field
-from lakebed.ports.job_tracker import BEGINNING, NO_TABLE, JobReport
+from lakebed.ports.job_tracker import NO_TABLE, JobReport
 from lakebed.ports.table_registry import TableEntry
 from lakebed.query.table_files import TableFile, table_files
 from lakebed.tasks.failed_work import FailedWork
 from lakebed.tasks.job_pages import PAGE, each_job
 
-ROWS_MAX = 100_000
-"""Of a report that has no bound of its own."""
 LETTERS_MAX = 1_000
 NAMELESS = TableName("")
 """Where the name of a table would stand, of jobs that name none that there is."""
-
-
-class AskedReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of a report.
-
-    table: None: of all.
-    since_seconds: how old what happened may be; None: of any age.
-    rows_max: that are shown.
-    """
-
-    table: str | None = None
-    since_seconds: float | None = None
-    rows_max: int = ROWS_MAX
-
-
-class ReportKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A report.
-
-    rows: yields them; calls the third argument with what is not known, and why.
-    of_tables: whether it can be asked of one table.
-    """
-
-    columns: tuple[ReportColumn, ...]
-    rows: Callable[[App, AskedReport, Callable[[str], None]], Iterable[Row]]
-    of_tables: bool = True
-
-
-Failed = Callable[[str], None]
 
 
 def report_of(app: App, name: str, asked: AskedReport) -> Report:
@@ -123,7 +94,7 @@ def _key_text(keys: Sequence[Field], values: tuple[KeyValue, ...] | None) -> str
 
 def _jobs(app: App, asked: AskedReport, _: Failed) -> Iterator[Row]:
     """Yield jobs, newest first, and of all tables those that name no table, too."""
-    since = _since(app, asked)
+    begin = since(app, asked)
     entries = app.catalog.entries(asked.table)
     tables = [(entry.id, entry.name) for entry in entries]
     if asked.table is None:
@@ -131,28 +102,22 @@ def _jobs(app: App, asked: AskedReport, _: Failed) -> Iterator[Row]:
     page = min(asked.rows_max, PAGE)
 
     def of(id_: TableId, name: TableName) -> Iterator[tuple[TableName, JobReport]]:
-        return ((name, one) for one in each_job(app.tracker, id_, since=since, page=page))
+        return ((name, one) for one in each_job(app.tracker, id_, since=begin, page=page))
 
     newest = heapq.merge(*(of(*table) for table in tables), key=lambda found: -found[1].at)
     yield from report_rows.job_rows(newest)
 
 
 def _tasks(app: App, asked: AskedReport, _: Failed) -> Iterator[Row]:
-    since = _since(app, asked)
+    begin = since(app, asked)
     found = app.tracker.tasks(reports_max=asked.rows_max)
-    return report_rows.task_rows(one for one in found if one.at >= since)
+    return report_rows.task_rows(one for one in found if one.at >= begin)
 
 
 def _letters(app: App, asked: AskedReport, _: Failed) -> Iterator[Row]:
     letters_max = min(asked.rows_max, LETTERS_MAX)
     found = app.inspection.dead_letters().show((), asked.table, letters_max=letters_max)
     return report_rows.letter_rows(found)
-
-
-def _since(app: App, asked: AskedReport) -> Micros:
-    if asked.since_seconds is None:
-        return BEGINNING
-    return Micros(app.clock.now() - round(asked.since_seconds * MICROS_PER_SECOND))
 
 
 def _add_failures(failures: Iterable[FailedWork], failed: Failed) -> None:
@@ -166,6 +131,9 @@ REPORTS: Mapping[str, ReportKind] = {
     "jobs": ReportKind(columns=report_rows.JOBS, rows=_jobs),
     "tasks": ReportKind(columns=report_rows.TASKS, rows=_tasks, of_tables=False),
     "dead-letters": ReportKind(columns=report_rows.DEAD_LETTERS, rows=_letters),
+    "batches": BATCHES,
+    "costs": COSTS,
+    "queries": QUERIES,
     "status": ReportKind(columns=report_rows.STATUS, rows=_status),
 }
 """A door: a room that knows something else of a lake adds its report here."""
