@@ -28,7 +28,7 @@ def instance_text(instance: InstanceId, recorded: DeployedSettings) -> str:
     settings = {n: _listed(n, v) for n, v in recorded.settings.items() if n not in DIGESTED}
     sections: dict[str, dict[str, Any]] = {INSTANCE: {NAME: instance}}
     for name, value in settings.items():
-        section, key = _place(name)
+        section, key = _key_in_file(name)
         sections.setdefault(section, {})[key] = value
     sections[TAGS] = dict(recorded.tags)
     parts: list[Mapping[str, Any]] = [{WITHOUT: list(recorded.without)}] if recorded.without else []
@@ -36,7 +36,7 @@ def instance_text(instance: InstanceId, recorded: DeployedSettings) -> str:
     return "".join([toml_text(parts), *map(_remark, sorted(set(recorded.settings) & {*DIGESTED}))])
 
 
-def _place(name: str) -> tuple[str, str]:
+def _key_in_file(name: str) -> tuple[str, str]:
     """Return the section that holds a setting, and its key there."""
     if name == PACKAGES:
         return PACKAGES, "wheels"
@@ -51,7 +51,7 @@ def _listed(name: str, value: object) -> object:
 
 
 def _remark(name: str) -> str:
-    section, key = _place(name)
+    section, key = _key_in_file(name)
     return (
         f"\n# [{section}] {key} is set, and is not written down: an address may hold a token.\n"
         "# Add it, or deploying with this file takes it back.\n"
