@@ -156,6 +156,11 @@ if sys.argv[2] == "duckdb":
     streamed.read_next_batch()
     joined = lake.sql("select a.id from t a join t b on a.v < b.v")
     joined.read_next_batch()
+if sys.argv[2] == "parameters":
+    streamed = lake.sql("select * from t where id >= ?", [0])
+    streamed.read_next_batch()
+    named = lake.sql("select a.id from t a join t b on a.v < b.v + $more", {"more": 1.5})
+    named.read_next_batch()
 if sys.argv[2] == "dataset":
     import duckdb
     data = table.dataset()
@@ -167,7 +172,7 @@ if sys.argv[2] == "error":
 """
 
 
-@pytest.mark.parametrize("what", ["scan", "duckdb", "dataset", "error"])
+@pytest.mark.parametrize("what", ["scan", "duckdb", "parameters", "dataset", "error"])
 def test_a_process_ends_quietly_in_the_middle_of_streams(
     table: Table, tmp_path: Path, what: str
 ) -> None:

@@ -56,15 +56,16 @@ def test_a_signal_stops_the_work_between_two_jobs(tmp_path: Path) -> None:
     assert b"stopping" in told
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", [("query", "t"), ("sql", "select id from t where id >= 0")])
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, what: tuple[str, str]) -> None:
     shell = Shell(tmp_path)
     shell.ok("table", "create", "t", "--row-key", "id:int64")
     shell.ok("ingest", "t", shell.write("rows.parquet", {"id": range(50_000)}))
-    args = ["query", "t", "--json", "--lake", str(shell.lake)]
+    args = [*what, "--json", "--lake", str(shell.lake)]
     writing = subprocess.Popen([*COMMAND, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert writing.stdout is not None
     assert writing.stderr is not None
-    assert writing.stdout.readline() == b'{"id":0}\n'
+    assert writing.stdout.readline().startswith(b'{"id":')
     writing.stdout.close()
     told = writing.stderr.read()
     writing.stderr.close()

@@ -3,7 +3,18 @@
 import random
 
 TABLES = ("trips", "cities", "tripz", "lakebed.files", "lakebed.secrets", "main.trips", "this")
-FILES = ("CANARY", "CANARY/x.csv", "/etc/passwd", "s3://b/x.parquet", "https://h/x.csv", "~/.netrc")
+FILES = (
+    "CANARY",
+    "CANARY/x.csv",
+    "CANARY/etc/passwd",
+    "x.csv",
+    "s3://b/x.parquet",
+    "https://h/x.csv",
+    "~/.netrc",
+)
+PIPES = ("x.csv", "etc/passwd", "s3:/b/x.parquet", "https:/h/x.csv", ".netrc")
+"""Where these lie for a process whose working folder and home are the canary: an engine that takes
+an address for a path finds one, too."""
 READERS = (
     "read_csv",
     "read_csv_auto",
@@ -91,9 +102,19 @@ GOOD = (
     "from lakebed.files select count(*)",
     "select sum({a}) over (order by {b}) from trips union all select {n}",
 )
+READING = (
+    "select * from {reader}('{file}') limit 1",
+    "select count(*) from trips, {reader}('{file}') f",
+    "with f as (from {reader}('{file}')) select * from f",
+    "select (select count(*) from '{file}') from trips limit 1",
+    "from {reader}(['{file}', '{file}'])",
+)
+"""Nothing is wrong with these but that they read a file: what lets them pass is seen."""
 
 
 def _statement(rng: random.Random) -> str:
+    if rng.random() < 0.1:
+        return rng.choice(READING).format(reader=rng.choice(READERS), file=rng.choice(FILES))
     if rng.random() < 0.2:
         form = rng.choice(GOOD)
         return form.format(a="id", b=rng.choice(("id", "s")), n=rng.randrange(9))

@@ -1,21 +1,25 @@
 """Hostile texts: no file is opened, nothing but SELECT runs, nothing crashes.
 
-They are tried in a process of their own. Python's audit hook sees what Python opens; canaries show
-what the engine would write or remove; and a named pipe shows what it would read: opening it blocks
-for good, so the test would not end.
+They are tried in a process of their own, whose working folder and home are a canary. Python's audit
+hook sees what Python opens. All files that texts name lie in the canary. On Linux the kernel tells of
+everything that any code opens, lists, makes or changes in there; elsewhere these files are named
+pipes: who opens one waits for good, so the test would not end.
 """
 
+import ctypes
 import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import lakebed
 from lakebed.errors import LakebedError
-from tests.unit.sql.hostile_texts import hostile_text
+from tests.tidy.source import ROOT
+from tests.unit.sql.hostile_texts import PIPES, hostile_text
 
 QUICK, ALL = 300, 10_000
 PROGRAM = """
@@ -61,29 +65,76 @@ def _is_pythons(what: str) -> bool:
     return what.startswith("open ") and (what.endswith(".py") or ".pyc" in what or ".so" in what)
 
 
+class Watched:
+    """What the kernel tells of a folder and those below it: `inotify` of Linux, none elsewhere."""
+
+    ALL_EVENTS = 0xFFF
+
+    def __init__(self, folder: Path) -> None:
+        self._queue = -1
+        if sys.platform == "linux":
+            libc = ctypes.CDLL(None, use_errno=True)
+            self._queue = libc.inotify_init1(os.O_NONBLOCK)
+            assert self._queue >= 0, os.strerror(ctypes.get_errno())
+            for one in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+                added = libc.inotify_add_watch(self._queue, os.fsencode(one), self.ALL_EVENTS)
+                assert added >= 0, os.strerror(ctypes.get_errno())
+
+    def events(self) -> bytes:
+        """Return what was told since the last call, as the kernel writes it; b"": nothing."""
+        try:
+            return b"" if self._queue < 0 else os.read(self._queue, 1 << 16)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        if self._queue >= 0:
+            os.close(self._queue)
+
+
+def made_canary(folder: Path) -> Path:
+    canary = folder / "canary"
+    for pipe in PIPES:
+        (canary / pipe).parent.mkdir(parents=True, exist_ok=True)
+        if sys.platform == "linux":
+            (canary / pipe).write_text("a\n1\n")  # opening it is told
+        else:
+            os.mkfifo(canary / pipe)
+    (canary / "kept").write_text("kept")
+    return canary
+
+
 def check(folder: Path, seed: int, count: int) -> None:
     with lakebed.connect(folder / "lake") as lake:
         schema = lakebed.schema_of(row_keys={"id": "int64"}, values={"s": "string?"})
         lake.create_table("trips", schema).ingest([{"id": n, "s": str(n)} for n in range(100)])
         lake.create_table("cities", schema)
-    canary = folder / "canary"
-    canary.mkdir()
-    os.mkfifo(canary / "x.csv")
-    (canary / "kept").write_text("kept")
-    before = {path.name: path.stat().st_mtime_ns for path in canary.iterdir()}
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder), str(seed), str(count)],
-        capture_output=True,
+    canary = made_canary(folder)
+    before = {path: path.stat().st_mtime_ns for path in canary.rglob("*")}
+    watched = Watched(canary)
+    trying = subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, str(folder), str(seed), str(count)],
+        cwd=canary,
+        env={**os.environ, "HOME": str(canary), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=1500,
-        check=False,
     )
-    assert (ended.returncode, ended.stderr) == (0, ""), ended
-    answered, refused = map(int, ended.stdout.split())
+    while trying.poll() is None:
+        if seen := watched.events():
+            trying.kill()
+            raise AssertionError(seen)
+        time.sleep(0.1)
+    stdout, stderr = trying.communicate()
+    assert (trying.returncode, stderr) == (0, ""), stdout
+    assert watched.events() == b""
+    assert {path: path.stat().st_mtime_ns for path in canary.rglob("*")} == before
+    assert watched.events() or sys.platform != "linux", "that was seen"
+    watched.close()
+    answered, refused = map(int, stdout.split())
     assert answered + refused == count
     assert answered > count // 20, "the grammar makes good SQL, too"
     assert refused > count // 3
-    assert {path.name: path.stat().st_mtime_ns for path in canary.iterdir()} == before
     assert sorted(path.name for path in folder.iterdir()) == ["canary", "lake"]
 
 
