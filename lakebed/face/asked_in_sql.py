@@ -40,7 +40,8 @@ def sql_of(
         hint = "install it: pip install 'lakebed[sql]', or -r requirements/sql.txt"
         raise InvalidError("SQL needs DuckDB, which is not installed", hint=hint) from None
     tables = SqlTables(
-        table=app.catalog.find,
+        # Its log is read once, when it is planned, which tells whether it was dropped.
+        table=lambda name: app.catalog.opened(app.catalog.entry(name)),
         names=lambda: [entry.name for entry in app.catalog.list()],
         system_tables=_system_tables(app),
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import pyarrow.compute as pc
 
 from lakebed.errors import InvalidError
 from lakebed.model.predicates.key_boxes import BOXES_MAX, boxes_of, met_boxes
 from lakebed.model.ranges import Box, box_of, box_of_key
 from lakebed.model.schema import Schema
 from lakebed.ports.sorted_files import Selection
+from lakebed.sorted_files.reading.expressions.implied import conjuncts_of
 from lakebed.sorted_files.reading.row_tests import RowTest, row_test
 
 
@@ -76,6 +78,17 @@ def _reach(schema: Schema, boxes: Sequence[Box], test: RowTest | None) -> tuple[
         return None
     kept = boxes_of(test.implied, schema)
     return None if kept == (everything_of(schema),) else met_boxes(boxes, kept)
+
+
+def without_range(schema: Schema, expression: pc.Expression) -> tuple[str, ...]:
+    """Return the parts of an expression which all must hold and of which each says nothing of row
+    keys, so that it spares no reading of leaves: as text for people."""
+    everything = (everything_of(schema),)
+    return tuple(
+        text
+        for text, implied in conjuncts_of(expression, schema)
+        if implied is None or boxes_of(implied, schema) == everything
+    )
 
 
 def keys_only(schema: Schema, condition: Selection) -> Selection:

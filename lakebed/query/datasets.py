@@ -16,8 +16,8 @@ import pyarrow.dataset as ds
 
 from lakebed.errors import InvalidError, LakebedError
 from lakebed.ports.sorted_files import ReadFigures
-from lakebed.query.asked_files import LeafFiles
-from lakebed.query.conditions import condition_of
+from lakebed.query.asked_files import AskedKeys, LeafFiles
+from lakebed.query.conditions import condition_of, without_range
 from lakebed.query.explanation import QueryExplanation
 from lakebed.query.one_version import OneVersion
 from lakebed.query.run_query import QueryPlan
@@ -79,15 +79,16 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # Arrow's classes are unt
         Raises:
             InvalidError: an unknown column, an expression that cannot be computed.
         """
-        return self.scan_leaves(self.version.leaves, columns, filter)
+        return self.scan_leaves(None, columns, filter)
 
     def scan_leaves(
         self,
-        leaves: Sequence[LeafFiles],
+        leaves: Sequence[LeafFiles] | None,
         columns: Sequence[str] | None,
         filter: pc.Expression | None,
     ) -> TableScanner:
-        """Return what reads some leaves of the version. Arguments and errors: as `scanner`."""
+        """Return what reads some leaves of the version, or all. Arguments and errors: as
+        `scanner`."""
         try:
             names = None if columns is None else _names(columns)
             read = [_narrowest(self._columns)] if names == [] else names
@@ -109,7 +110,8 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # Arrow's classes are unt
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[TableFragment]:
         """Yield neighbouring leaves. filter: only of those that it may keep rows of."""
-        leaves = self.version.leaves
+        condition = condition_of(self.version.schema, where=filter)
+        leaves = self.version.leaves(AskedKeys(self.version.schema, condition.reached))
         some = max(1, -(-len(leaves) // FRAGMENTS_MAX))
         for start in range(0, len(leaves), some):
             yield TableFragment(self, leaves[start : start + some])
@@ -212,6 +214,13 @@ class TableScanner:
     def narrows(self) -> bool:
         """Whether what is asked of rows says something of their keys."""
         return self._dataset.version.narrows(self._plan.condition)
+
+    @property
+    def without_range(self) -> tuple[str, ...]:
+        """The parts of what is asked of rows that say nothing of their keys."""
+        if self.filter is None:
+            return ()
+        return without_range(self._dataset.version.schema, self.filter)
 
     @property
     def dataset_schema(self) -> pa.Schema:

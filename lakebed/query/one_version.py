@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from lakebed.errors import CacheDamagedError
@@ -16,13 +17,16 @@ from lakebed.query.conditions import everything_of
 from lakebed.query.run_query import QueryPlan, RunQuery, plan_of
 from lakebed.query.scan_caps import scan_cap
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
+T = TypeVar("T")
 
 
 class OneVersion(Generic[BatchT]):
-    """The newest version when this was made, or an older one. It holds what the state knows of all
-    its files.
+    """The newest version when this was made, or an older one. Of its leaves and files it reads
+    those that a query reaches, when that is planned: from the newest state while that is of this
+    version, afterwards from the past one of its number.
 
     as_of: the version; None: the newest.
 
@@ -38,10 +42,7 @@ class OneVersion(Generic[BatchT]):
         self._as_of = as_of
         with usage.work("query", table.id):
             usage.count("queries")
-            try:
-                self._read()
-            except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-                self._read()
+            _again_if_damaged(self._read)
 
     def _read(self) -> None:
         with self.query.version(self.table, self._as_of) as state:
@@ -51,26 +52,45 @@ class OneVersion(Generic[BatchT]):
             self.scan_bytes_max = self._settings.scan_bytes_max
             at = None if self._as_of is None else state.head().at
             self._processing = self.table.processing(state, "query", at=at)
-            self._leaves = leaves_of(state, AskedKeys(self.schema, (everything_of(self.schema),)))
 
     def cap(self, asked: object) -> None:
         """Let queries read less than the table allows. Raises: InvalidError, as `scan_cap`."""
         self.scan_bytes_max = scan_cap(self.scan_bytes_max, asked)
 
-    @property
-    def leaves(self) -> Sequence[LeafFiles]:
-        """All leaves, in key order."""
-        return self._leaves
-
-    def plan(self, condition: Selection, leaves: Sequence[LeafFiles]) -> QueryPlan:
-        """Return which files of some leaves answer a query.
+    def leaves(self, asked: AskedKeys) -> Sequence[LeafFiles]:
+        """Return the leaves that may hold what is asked for, in key order.
 
         Raises:
-            VersionExpiredError: an older version is not kept any more.
+            VersionExpiredError: the version is not known any more. TableMissingError: the table
+                was dropped.
+        """
+        return _again_if_damaged(lambda: self._leaves(asked))
+
+    def _leaves(self, asked: AskedKeys) -> Sequence[LeafFiles]:
+        with self._state() as state:
+            return leaves_of(state, asked)
+
+    @contextmanager
+    def _state(self) -> Iterator[TableState]:
+        with self.table.head.reading(enough=self.number) as newest:
+            if newest.head().number == self.number:
+                yield newest
+                return
+        with self.query.version(self.table, self.number) as past:
+            yield past
+
+    def plan(self, condition: Selection, leaves: Sequence[LeafFiles] | None = None) -> QueryPlan:
+        """Return which files answer a query. leaves: of which; None: of all.
+
+        Raises:
+            VersionExpiredError: an older version is not kept any more. As `leaves`.
             InvalidError: the table's budget of this month has no more for it.
         """
         asked = AskedKeys(self.schema, condition.reached)
-        reached = [leaf for leaf in leaves if asked.may_be_in(leaf.key_range)]
+        if leaves is None:
+            reached = self.leaves(asked)
+        else:
+            reached = [leaf for leaf in leaves if asked.may_be_in(leaf.key_range)]
         bare = QueryPlan(
             self.number,
             self.schema,
@@ -87,3 +107,10 @@ class OneVersion(Generic[BatchT]):
     def narrows(self, condition: Selection | None) -> bool:
         """Whether a condition leaves out keys."""
         return condition is not None and condition.reached != (everything_of(self.schema),)
+
+
+def _again_if_damaged(read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except CacheDamagedError:  # what it read of the state, which is made anew (H37)
+        return read()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from weakref import WeakSet
 
 import duckdb
@@ -73,9 +75,17 @@ class SqlWork:
 
     def profile(self, text: str, parameters: Parameters) -> str:
         """Run the statement, throw its rows away, and return the engine's plan with its times."""
+        return self._explained(f"EXPLAIN ANALYZE {text}", text, parameters)
+
+    def plan(self, text: str, parameters: Parameters) -> Any:  # noqa: ANN401 - JSON
+        """Return the engine's plan of the statement, which is not run: a list of trees, each a
+        mapping of `name`, `children` and `extra_info`."""
+        return json.loads(self._explained(f"EXPLAIN (FORMAT json) {text}", text, parameters))
+
+    def _explained(self, explain: str, text: str, parameters: Parameters) -> str:
         given = parameters if isinstance(parameters, Mapping) else list(parameters)
         try:
-            answer = self.connection.execute(f"EXPLAIN ANALYZE {text}", given or None).fetchall()
+            answer = self.connection.execute(explain, given or None).fetchall()
         except _ENGINE_ERRORS as error:
             raise self._with_place(error, text, given) from error
         return str(answer[-1][-1])

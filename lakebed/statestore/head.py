@@ -122,24 +122,26 @@ class TableHead:
             self._proven(self._follow)
 
     @contextmanager
-    def reading(self) -> Iterator[TableState]:
+    def reading(self, *, enough: TransactionNumber | None = None) -> Iterator[TableState]:
         """Follow, then give one version of the state; inside of another reading, the same one.
-        Close it soon (H27). Raises: CacheDamagedError: what was read did not prove itself; the next
-        reading is of a state made anew."""
+        Close it soon (H27). enough: a number, from which on the log is not read. Raises:
+        CacheDamagedError: what was read did not prove itself; the next reading is of a state made
+        anew."""
         with self._state.held():
             if self.state.connection.in_transaction:
                 yield self.state
                 return
             try:
                 with ExitStack() as stack:
-                    self._proven(lambda: self._begin_reading(stack))
+                    self._proven(lambda: self._begin_reading(stack, enough))
                     yield self.state
             except CacheDamagedError:
                 self._state.renew()
                 raise
 
-    def _begin_reading(self, stack: ExitStack) -> None:
-        self._follow()
+    def _begin_reading(self, stack: ExitStack, enough: TransactionNumber | None) -> None:
+        if enough is None or self.state.head().number < enough:
+            self._follow()
         stack.enter_context(self.state.reading())
 
     def _proven(self, act: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ for the expression itself only where all was understood.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from lakebed.model.predicates.language import (
 from lakebed.model.predicates.patterns import literal_pattern
 from lakebed.model.schema import Field, Schema
 from lakebed.sorted_files.format.arrow_schema import arrow_type
+from lakebed.sorted_files.reading.expressions.texts import text_of
 from lakebed.sorted_files.reading.expressions.trees import (
     Call,
     FieldRef,
@@ -85,8 +86,26 @@ _UNKNOWN = ImpliedRows(rows=True, is_exact=False)
 def implied_by(expression: pc.Expression, schema: Schema) -> tuple[Predicate | None, bool]:
     """Return a checked predicate that keeps every row which an expression keeps, and whether it
     keeps no others; None: nothing is known."""
+    return _implied(tree_of(expression), schema)
+
+
+def conjuncts_of(
+    expression: pc.Expression, schema: Schema
+) -> Iterator[tuple[str, Predicate | None]]:
+    """Yield each part of an expression all of which must hold: as text for people, and as what it
+    says, as `implied_by`."""
+    match tree_of(expression):
+        case Call("and_kleene") as tree:
+            parts = _parts(tree)
+        case tree:
+            parts = [tree]
+    for part in parts:
+        yield text_of(part), _implied(part, schema)[0]
+
+
+def _implied(node: Node, schema: Schema) -> tuple[Predicate | None, bool]:
     try:
-        rows, is_exact = _Reader(schema).said(tree_of(expression), wanted=True)
+        rows, is_exact = _Reader(schema).said(node, wanted=True)
     except RecursionError:
         return None, False
     if isinstance(rows, bool):
