@@ -1,8 +1,8 @@
 """Hostile texts: no file is opened, nothing but SELECT runs, nothing crashes.
 
 They are tried in a process of their own, whose working folder and home are a canary. Python's audit
-hook sees what Python opens. All files that texts name lie in the canary. On Linux the kernel tells of
-everything that any code opens, lists, makes or changes in there; elsewhere these files are named
+hook sees what Python opens. All files that texts name lie in the canary. On Linux the kernel tells
+of everything that any code opens, lists, makes or changes in there; elsewhere these files are named
 pipes: who opens one waits for good, so the test would not end.
 """
 
