@@ -124,9 +124,8 @@ class TableHead:
     @contextmanager
     def reading(self, *, enough: TransactionNumber | None = None) -> Iterator[TableState]:
         """Follow, then give one version of the state; inside of another reading, the same one.
-        Close it soon (H27). enough: a number, from which on the log is not read. Raises:
-        CacheDamagedError: what was read did not prove itself; the next reading is of a state made
-        anew."""
+        Close it soon (H27). enough: a number, from which on the log is not read.
+        Raises: CacheDamagedError: it did not prove itself; the next is of a state made anew."""
         with self._state.held():
             if self.state.connection.in_transaction:
                 yield self.state
