@@ -1,5 +1,5 @@
-"""What policies are asked about streams of DynamoDB, rules and events of EventBridge, and
-dashboards, as AWS asks: which one it is, and from which source.
+"""What policies are asked about streams of DynamoDB, rules and events of EventBridge, dashboards,
+and folders of parameters, as AWS asks: which one it is, and from which source.
 
 Loaded by `emulator_process`.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from ministack.core import iam_actions, responses
 from ministack.services import dynamodb_streams
 
-STREAMS, EVENTS, FIGURES = "dynamodbstreams", "events", "monitoring"
+STREAMS, EVENTS, FIGURES, PARAMETERS = "dynamodbstreams", "events", "monitoring", "ssm"
 CONDITION_KEYS = {"events:source": "Source", "events:detail-type": "DetailType"}
 
 
@@ -25,7 +25,15 @@ def install() -> None:
             return _stream(json.loads(given[3] or b"{}"))
         found = str(resource_of(service, *given))
         if service == EVENTS:  # rules of the default bus are named without it
-            return found.replace(":rule/default/", ":rule/")
+            rule = iam_actions._safe_json_field(given[3], "Rule")  # noqa: SLF001 - as below
+            return (
+                _arn("events", f"rule/{rule}")
+                if rule
+                else found.replace(":rule/default/", ":rule/")
+            )
+        if service == PARAMETERS:
+            folder = iam_actions._safe_json_field(given[3], "Path")  # noqa: SLF001 - as below
+            return _arn("ssm", f"parameter{folder}") if folder else found
         if service == FIGURES:
             return _dashboard(given[3]) or found
         return found
@@ -42,6 +50,11 @@ def install() -> None:
 
     iam_actions.extract_resource_arn = resource
     iam_actions.request_tag_context = context
+
+
+def _arn(service: str, resource: str) -> str:
+    region, account = responses.get_region(), responses.get_account_id()
+    return f"arn:aws:{service}:{region}:{account}:{resource}"
 
 
 def _dashboard(body: bytes) -> str:

@@ -35,6 +35,8 @@ def _mend_requests() -> None:
             return str(request["taskDefinition"])
         if "cluster" in request:
             return str(request["tasks"][0] if "tasks" in request else "*")
+        if "clusters" in request:
+            return _cluster_arn(request["clusters"][0])
         found: str = resource_of(service, *given)
         return found
 

@@ -12,8 +12,6 @@ from stacks.permissions import places_of_sources
 ALARMS_TOPIC = "alarms"
 UNNAMED = [
     "cloudformation:ListStacks",
-    "cloudwatch:DescribeAlarms",
-    "cloudwatch:GetMetricData",
     "ec2:DescribeVpcEndpoints",
     "ec2:DescribeVpcs",
     "ecs:DescribeTaskDefinition",

@@ -276,7 +276,7 @@ def _redrive(lake: LakeArns, deployment: Deployment, *, takes_jobs: bool) -> lis
 
 
 def _watch(lake: LakeArns, deployment: Deployment) -> list[Statement]:
-    """Read logs and the dashboard; switch schedules off and on."""
+    """Read logs, alarms and figures; switch schedules off and on."""
     ours = deployment.name("*")
     groups = [lake.of("logs", f"log-group:{folder}/{ours}") for folder in ("/aws/lambda", "/ecs")]
     switches = ["DescribeRule", "DisableRule", "EnableRule", "ListTargetsByRule"]
@@ -288,6 +288,7 @@ def _watch(lake: LakeArns, deployment: Deployment) -> list[Statement]:
             [lake.of("events", f"rule/{ours}")],
         ),
         allow("Logs", ["logs:FilterLogEvents"], groups),
+        allow("Alarms", ["cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"], ["*"]),
         allow("Dashboard", ["cloudwatch:GetDashboard"], [dashboard]),
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lakebed.model.names import TableId
-from localcloud.services.emulator import ACCOUNT
+from localcloud.services.emulator import ACCOUNT, REGION
 from tests.cloud.instance import INSTANCE
 from tests.cloud.outside.acting_people import (
     DATA,
@@ -86,8 +86,9 @@ def items(part: str, method: str, key: str, sort: object) -> Callable[..., objec
 
 def start_task(cluster: str, family: str) -> Callable[[Person, TableId], object]:
     """Return a request that starts a task of a revision that is not there."""
+    definition = f"arn:aws:ecs:{REGION}:{ACCOUNT}:task-definition/{family}:999"
     return lambda person, _: person.client("ecs").run_task(
-        cluster=cluster, taskDefinition=f"{family}:999", launchType="FARGATE"
+        cluster=cluster, taskDefinition=definition, launchType="FARGATE"
     )
 
 
@@ -306,13 +307,6 @@ ACTIONS = (
         "see other instances",
         lambda person, _: person.client("ssm").get_parameters_by_path(Path="/lakebed/"),
         "operator admin",
-    ),
-    Action(
-        "let an alarm tell of itself",
-        lambda person, _: person.client("cloudwatch").enable_alarm_actions(
-            AlarmNames=[f"{NAME}-nobody"]
-        ),
-        "admin",
     ),
     Action(
         "protect a table",

@@ -25,7 +25,13 @@ POLICY_CHARACTERS_MAX = 6_144
 """Of a managed policy, without spaces."""
 DOCTOR = (ROOT / "docs/operate/doctor.md").read_text("utf-8")
 PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "ap-southeast-2", "AWS::AccountId": "1" * 12}
-EVERYWHERE = {"ce:GetCostAndUsage", "ecs:ListTasks", *UNNAMED}
+EVERYWHERE = {
+    "ce:GetCostAndUsage",
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:GetMetricData",
+    "ecs:ListTasks",
+    *UNNAMED,
+}
 """Actions that are on no resource, or that list; all of them only look."""
 OTHERS = (
     r"arn:aws:lambda:[^:]+:1+:event-source-mapping:\*",
