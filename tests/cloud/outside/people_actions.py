@@ -281,7 +281,7 @@ ACTIONS = (
         "operator admin",
     ),
     Action("start a task", start_task(f"{NAME}-tasks", f"{NAME}-compaction"), "operator admin"),
-    Action("start a task elsewhere", start_task("default", f"{NAME}-compaction"), NOBODY),
+    Action("start a task in another cluster", start_task("default", f"{NAME}-compaction"), NOBODY),
     Action("start a task of others", start_task(f"{NAME}-tasks", "others"), NOBODY),
     Action(
         "see event sources",
