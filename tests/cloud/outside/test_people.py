@@ -74,6 +74,7 @@ def people(running_instance: RunningInstance) -> Iterator[dict[str, Person]]:
     """Who has each role; of `direct` the reader's and what `people_direct` adds to it."""
     instance = running_instance
     with instance.led_here():
+        put(instance, "there.parquet", rows(1))  # of a bucket that is not there none is denied
         found = {
             name: with_role(instance, user(instance, name), f"{NAME}-{name}") for name in PEOPLE
         }
