@@ -38,9 +38,13 @@ class TaskInstance:
         """Put a Parquet file where users may. Returns the folder's URL."""
         buffer = io.BytesIO()
         pq.write_table(rows, buffer)
-        key = f"{self.environment.objects_prefix}/landing/{folder}/rows.parquet"
+        return self.put_bytes(folder, "rows.parquet", buffer.getvalue())
+
+    def put_bytes(self, folder: str, name: str, content: bytes) -> str:
+        """Put a file where users may. Returns the folder's URL."""
+        key = f"{self.environment.objects_prefix}/landing/{folder}/{name}"
         with closing(self.server.clients()) as clients:
-            clients.s3.put_object(Bucket=BUCKET, Key=key, Body=buffer.getvalue())
+            clients.s3.put_object(Bucket=BUCKET, Key=key, Body=content)
         return f"{self.environment.sources}/{folder}/"
 
     def send(self, messages: Sequence[dict[str, object]]) -> None:

@@ -16,6 +16,7 @@ import pytest
 from lakebed.bootstrap.tasks.task_process import opened
 from lakebed.config.environments import variables_of
 from lakebed.config.fargate import check_task_size
+from lakebed.feed import FeedDefinitions
 from lakebed.lake import Lake
 from lakebed.ports.job_queue import JobQueue
 from stacks.constructs.image_context import image_context
@@ -37,6 +38,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_000)]
 
 KINDS = ("ingest", "compaction", "feeds")
 VCPUS, MEMORY_MIB = "0.5", 1_024
+FEED = """
+[feed.trips]
+source = {{ s3 = "{url}", list_seconds = 1 }}
+decoder = {{ format = "json" }}
+rotate_seconds = 1
+[connection.trips]
+feed = "trips"
+table = "trips"
+"""
 OPEN_TO_ALL = {"/tmp", "/var/tmp", "/run/lock"}
 """As in every image of Debian's."""
 LOOK_AROUND = """
@@ -129,6 +139,25 @@ def written(before: set[str], after: set[str]) -> dict[str, str]:
     return {path: owner for path, owner, *_ in parts}
 
 
+def does_its_job(
+    box: Container,
+    instance: TaskInstance,  # noqa: F811 - the fixture
+    is_done: Callable[[], bool],
+) -> None:
+    """Run a task until its jobs are done: it compiles nothing, writes below /tmp only, and stops
+    when it is told."""
+    assert box.run("true").returncode == 0  # makes what is mounted on
+    before = box.files()
+    lines, imported = run_task(box, instance, is_done)
+    changed = written(before, box.files())
+    (ended,) = [line for line in lines if line["event"] == "task_ended"]
+    assert ended["ending"] == "stopped"
+    assert {"lakebed.kernels.merging", "lakebed.kernels.toolchain.native"} <= imported
+    assert "numba" not in imported
+    assert not [path for path in changed if not f"{path}/".startswith("tmp/")]
+    assert {owner for path, owner in changed.items() if path != "tmp"} <= {str(USER)}
+
+
 def test_each_image_does_its_job_compiles_nothing_and_stops_when_it_is_told(
     images: dict[str, str],
     instance: TaskInstance,  # noqa: F811 - the fixture
@@ -141,20 +170,28 @@ def test_each_image_does_its_job_compiles_nothing_and_stops_when_it_is_told(
     queues = {"ingest": app.queues.open("ingest"), "compaction": app.queue}
     for kind, queue in queues.items():
         with small(images[kind], tmp_path / kind) as box:
-            assert box.run("true").returncode == 0  # makes what is mounted on
-            before = box.files()
-            lines, imported = run_task(box, instance, partial(is_empty, queue))
-            changed = written(before, box.files())
-        (ended,) = [line for line in lines if line["event"] == "task_ended"]
-        assert ended["ending"] == "stopped"
-        assert {"lakebed.kernels.merging", "lakebed.kernels.toolchain.native"} <= imported
-        assert "numba" not in imported
-        assert not [path for path in changed if not f"{path}/".startswith("tmp/")]
-        assert {owner for path, owner in changed.items() if path != "tmp"} <= {str(USER)}
+            does_its_job(box, instance, partial(is_empty, queue))
         if kind == "ingest":
             assert app.create_jobs.run(app.catalog.find("trips")) == 1
     with table._opened.head.reading() as state:
         assert len(list(state.all_references())) == 1
+    assert ids(table) == ["a", "b"]
+    app.close()
+
+
+def test_the_image_of_feeds_takes_a_feed_compiles_nothing_and_stops_when_it_is_told(
+    images: dict[str, str],
+    instance: TaskInstance,  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    app = opened(instance.environment)
+    lake = Lake(app)
+    table = lake.create_table("trips", SCHEMA)
+    url = instance.put_bytes("fed", "rows.json", b'{"id": "a", "n": 1}\n{"id": "b"}\n')
+    FeedDefinitions(lake).apply(FEED.format(url=url))
+    FeedDefinitions(lake).start("trips")
+    with small(images["feeds"], tmp_path / "feeds") as box:
+        does_its_job(box, instance, lambda: len(ids(table)) >= 2)
     assert ids(table) == ["a", "b"]
     app.close()
 
