@@ -45,7 +45,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    unit: Literal["Count", "Seconds", "Bytes"]
+    unit: Literal["Count", "Seconds", "Bytes", "Percent"]
     section: Section
     meaning: str
     event: str
