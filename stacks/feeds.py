@@ -36,11 +36,14 @@ ALARMS = {
     "feed_gaps": Alarm(
         threshold=1, minutes=5, page="docs/operate/feed-gaps.md", command="feed status"
     ),
+}
+"""By metric. Only an instance that runs feeds pays for them."""
+ALARMS_OF_TASKS = {
     "feed_tasks_failed": Alarm(
         threshold=3, minutes=15, page="docs/operate/feed-tasks-failed.md", command="tasks"
     ),
 }
-"""By metric. Only an instance whose tasks run feeds pays for them."""
+"""The same. An instance whose function takes all has no tasks that could fail."""
 
 
 class FeedsStack(Stack):
@@ -85,6 +88,8 @@ class FeedsStack(Stack):
         for metric in METRICS:
             if metric.name in ALARMS:
                 metric_alarm(self, deployment, metric, ALARMS[metric.name])
+            if metric.name in ALARMS_OF_TASKS and deployment.settings.feed_workers_max:
+                metric_alarm(self, deployment, metric, ALARMS_OF_TASKS[metric.name])
 
     def _tasks(
         self,

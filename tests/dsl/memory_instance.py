@@ -31,6 +31,7 @@ from lakebed.bootstrap.functions.batches.batching import BatchTables
 from lakebed.bootstrap.functions.scheduled_work import JobStores, app_over
 from lakebed.bootstrap.functions.table_stores import TableStores, table_stores
 from lakebed.bootstrap.memory import Memory
+from lakebed.config.job_queues import WORK_HIDDEN_SECONDS
 from lakebed.ingest.sources import ArrowSource
 from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.jobs import (
@@ -56,7 +57,7 @@ from lambdas.scheduled_work.trigger import send_ticks
 from lambdas.shape import Handler, batch_handler, queue_handler, scheduled_handler
 
 SCHEMA = schema_of(row_keys={"key": "string"}, values={"value": "int64"})
-HIDDEN_SECONDS = 720.0
+HIDDEN_SECONDS = float(WORK_HIDDEN_SECONDS)
 
 
 @dataclass

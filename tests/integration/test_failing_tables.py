@@ -11,7 +11,7 @@ from lakebed.model.jobs import COMPACTION_CREATION, SPLITTING
 from lakebed.model.names import TransactionNumber
 from lambdas.shape import scheduled_handler
 from lambdas.sweep.nameless import sweep_nameless
-from tests.dsl.memory_instance import SCHEMA, MemoryInstance, Run, once
+from tests.dsl.memory_instance import HIDDEN_SECONDS, SCHEMA, MemoryInstance, Run, once
 from tests.integration.test_upkeep import BURIED_AFTER
 
 MINUTES = 300
@@ -58,7 +58,7 @@ def test_a_table_that_was_mended_is_worked_on_again(instance: MemoryInstance) ->
     assert len(instance.when_worked(SPLITTING, handle)) == 1
     log._bodies[TransactionNumber(1)] = body
     assert ticks.run(at="2") == 0, "it waits"
-    instance.clock.advance(720)
+    instance.clock.advance(HIDDEN_SECONDS)
     assert instance.when_worked(SPLITTING, handle) == []
     assert instance.leaves("bad") > 2
     (mark,) = instance.marks.list().values()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.servers.fixtures import deployed_instance, ministack
+from tests.stacks.deployments.everything import in_a_users_network, in_its_own_network
 
 __all__ = ["deployed_instance", "ministack"]
 
@@ -66,3 +67,23 @@ def templates_in(folder: Path) -> Templates:
 def templates(synthesize: Synthesize) -> Templates:
     """Those of an instance called `dev`, as set by default."""
     return synthesize()
+
+
+@pytest.fixture(scope="session")
+def everything_folder(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The assembly of an instance that has all there is, with tasks in a network of a user's."""
+    folder = tmp_path_factory.mktemp("everything")
+    synthesize(folder, **in_a_users_network(tmp_path_factory.mktemp("named")))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def with_everything(everything_folder: Path) -> Templates:
+    """Its templates."""
+    return templates_in(everything_folder)
+
+
+@pytest.fixture(scope="session")
+def in_own_network(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """The same, with a network of the instance's own, from which machines do not reach EMR."""
+    return synthesize(**in_its_own_network(tmp_path_factory.mktemp("own-network")))

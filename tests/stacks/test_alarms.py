@@ -1,6 +1,5 @@
-"""Each alarm can go off, and tells somebody; a schedule's runs are not repeated behind its back."""
+"""Who is told of alarms, and what each of them says."""
 
-import math
 import re
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from lakebed.cli.main import program
 from lakebed.config.instance import instance_settings
 from lakebed.errors import InvalidError
-from lakebed.observe.metrics import NAMESPACE
 from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.test_templates import only, resources
 
@@ -19,62 +17,11 @@ QUEUE = "arn:aws:sqs:eu-west-1:123456789012:notices"
 NOTICE = re.compile(r"[^`]+; run `(?P<command>[^`]+)`: see (?P<page>docs/operate/[a-z-]+\.md)")
 DESCRIPTION_CHARACTERS_MAX = 1_024
 """What CloudWatch takes."""
-UNITS = {"minute": 60, "minutes": 60, "hour": 3_600, "day": 86_400, "days": 86_400}
-CALLED = {"query-answer", "networking-check"}
-"""Functions that neither a schedule nor a queue runs."""
-REPORTERS = {"tasks_not_started": "compaction-tasks-start"}
-"""Who reports a metric whose alarm takes several reports."""
 Alarm = dict[str, Any]
 
 
 def alarms(templates: Templates) -> list[Alarm]:
     return [alarm["Properties"] for alarm in resources(templates, "AWS::CloudWatch::Alarm")]
-
-
-def of_type(template: dict[str, Any], type_: str) -> dict[str, dict[str, Any]]:
-    """Properties by id: ids are unique in one stack only."""
-    return {
-        id_: resource["Properties"]
-        for id_, resource in template["Resources"].items()
-        if resource["Type"] == type_
-    }
-
-
-def seconds_of(expression: str) -> int:
-    """How long there is between two runs of a schedule."""
-    rate = re.fullmatch(r"rate\((\d+) (\w+)\)", expression)
-    assert rate is not None, expression
-    return int(rate[1]) * UNITS[rate[2]]
-
-
-def seconds_apart(templates: Templates) -> dict[str, int]:
-    """How long after one run of each function the next one begins that fails for the same reason.
-    By the function's name in the instance."""
-    found = {}
-    for template in templates.values():
-        names = {
-            id_: function["FunctionName"].removeprefix("lakebed-dev-")
-            for id_, function in of_type(template, "AWS::Lambda::Function").items()
-        }
-        for rule in of_type(template, "AWS::Events::Rule").values():
-            for target in rule["Targets"]:
-                name = names[target["Arn"]["Fn::GetAtt"][0]]
-                found[name] = seconds_of(rule["ScheduleExpression"])
-        queues = of_type(template, "AWS::SQS::Queue")
-        for source in of_type(template, "AWS::Lambda::EventSourceMapping").values():
-            queue = queues[source["EventSourceArn"]["Fn::GetAtt"][0]]
-            found[names[source["FunctionName"]["Ref"]]] = queue["VisibilityTimeout"]
-    return found
-
-
-def test_every_alarm_tells_the_topic_of_the_instance(templates: Templates) -> None:
-    found = alarms(templates)
-    assert len(found) > 40
-    for alarm in found:
-        (action,) = alarm["AlarmActions"]
-        assert action["Fn::Join"][1][-1].endswith(":lakebed-dev-alarms"), alarm["AlarmName"]
-        assert alarm["OKActions"] == alarm["AlarmActions"], "it is told when it is over, too"
-    assert only(templates, "AWS::SNS::Topic")["TopicName"] == "lakebed-dev-alarms"
 
 
 def test_only_alarms_of_the_instance_may_publish_and_only_by_tls(templates: Templates) -> None:
@@ -137,10 +84,9 @@ def test_listeners_of_three_kinds_are_subscribed_to_a_topic_with_a_key(
 
 
 def test_each_alarm_says_what_is_wrong_its_page_and_a_command_that_there_is(
-    synthesize: Synthesize, templates: Templates
+    templates: Templates, with_everything: Templates
 ) -> None:
-    with_feeds = synthesize(feed_workers_max="1", feed_take="true", feed_push="true")
-    for alarm in [*alarms(templates), *alarms(with_feeds)]:
+    for alarm in [*alarms(templates), *alarms(with_everything)]:
         told = NOTICE.fullmatch(alarm["AlarmDescription"])
         assert told is not None, alarm["AlarmDescription"]
         page = (ROOT / told["page"]).read_text("utf-8")
@@ -186,46 +132,3 @@ def test_who_is_told_is_refused_where_nothing_could_be_told(
 ) -> None:
     with pytest.raises(InvalidError, match=words):
         instance_settings(settings)
-
-
-def test_each_alarm_of_errors_goes_off_where_every_run_fails(templates: Templates) -> None:
-    apart = seconds_apart(templates)
-    names = set()
-    for alarm in alarms(templates):
-        if alarm["Namespace"] != "AWS/Lambda":
-            continue
-        name = alarm["AlarmName"].removeprefix("lakebed-dev-").removesuffix("-errors")
-        names.add(name)
-        assert alarm["Statistic"] == "Sum"
-        assert alarm["EvaluationPeriods"] == 1, "the arithmetic below is that of one window"
-        runs = math.inf if name in CALLED else alarm["Period"] // apart[name]
-        assert alarm["Threshold"] <= max(runs, 1), name
-        assert name not in CALLED or alarm["Threshold"] == 1, name
-    assert names | CALLED == set(apart) | CALLED, "each function has an alarm, and only functions"
-
-
-def test_each_alarm_of_queues_and_events_can_reach_its_threshold(templates: Templates) -> None:
-    queues = resources(templates, "AWS::SQS::Queue")
-    kept = {queue["Properties"]["MessageRetentionPeriod"] for queue in queues}
-    apart = seconds_apart(templates)
-    for alarm in alarms(templates):
-        assert alarm["EvaluationPeriods"] == 1
-        assert alarm["Period"] % 60 == 0
-        assert alarm["Period"] <= 86_400
-        if alarm["MetricName"] == "ApproximateAgeOfOldestMessage":
-            assert alarm["Threshold"] < min(kept)
-        if alarm["Namespace"] == NAMESPACE and alarm["Statistic"] == "Sum":
-            reporter = REPORTERS.get(alarm["MetricName"])
-            reports = alarm["Period"] // apart[reporter] if reporter else 1
-            assert alarm["Threshold"] <= reports, alarm["MetricName"]
-
-
-def test_a_function_of_a_schedule_is_not_run_again_for_an_old_event(templates: Templates) -> None:
-    for template in templates.values():
-        rules = of_type(template, "AWS::Events::Rule").values()
-        scheduled = {t["Arn"]["Fn::GetAtt"][0] for rule in rules for t in rule["Targets"]}
-        configured = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
-        assert {config["FunctionName"]["Ref"] for config in configured} == scheduled
-        for config in configured:
-            assert config["MaximumRetryAttempts"] == 0
-            assert config["MaximumEventAgeInSeconds"] == 60

@@ -19,17 +19,21 @@ import lakebed
 from stacks.constructs.python_bundle import FEEDS, ROWS, STATE, Bundle, PythonBundle, target_of
 from tests.servers.built_images import python_of_debian, skip_where_images_cannot_be_built
 from tests.stacks.conftest import IN_PLACE, ROOT, Synthesize
+from tests.stacks.deployments.everything import in_a_users_network
 from tests.stacks.test_functions import HANDLERS
 
-OF_HISTORY = ("lambdas.history.handle.handler",)
-OF_ROWS = ("lambdas.history.", "lambdas.query.", "lambdas.bulk_import.start")
-"""Handlers whose bundle holds Arrow begin with these."""
-OF_FEEDS = (
+ASKED_FOR = (
     "lambdas.feed_tasks.start.handler",
     "lambdas.feeds.push.handler",
     "lambdas.feeds.take.handler",
+    "lambdas.history.handle.handler",
+    "lambdas.job_events.publish.handler",
+    "lambdas.networking.check.handler",
+    "lambdas.tables.apply.handler",
 )
-"""Of an instance that has tasks for feeds, senders that push, and a function for what trickles."""
+"""What functions run that only some settings bring."""
+OF_ROWS = ("lambdas.feeds.", "lambdas.history.", "lambdas.query.", "lambdas.tables.")
+"""Handlers that bring Arrow along when they are imported begin with these."""
 MEGABYTES_MAX = 250
 """What Lambda takes of a function, unpacked."""
 
@@ -37,8 +41,9 @@ MEGABYTES_MAX = 250
 @pytest.fixture(scope="module")
 def assembly(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("assembly")
-    settings = {"feed_workers_max": "1", "feed_push": "true", "feed_take": "true"}
-    synthesize(folder, **settings, history_days="30", **dict.fromkeys(IN_PLACE, False))
+    named = in_a_users_network(tmp_path_factory.mktemp("named"))
+    del named["packages"]  # bundles of an instance without wheels are those of others, too
+    synthesize(folder, **named, **dict.fromkeys(IN_PLACE, False))
     return folder
 
 
@@ -66,9 +71,13 @@ assert not late, f"imported at once: {{late}}"
 """
 
 
-@pytest.mark.parametrize("handler", [*HANDLERS, *OF_FEEDS, *OF_HISTORY])
+def test_the_lists_name_each_handler_that_an_instance_may_have(everything_folder: Path) -> None:
+    assert set(bundles(everything_folder)) == {*HANDLERS, *ASKED_FOR}
+
+
+@pytest.mark.parametrize("handler", [*HANDLERS, *ASKED_FOR])
 def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: str) -> None:
-    moves_rows = handler.startswith(("lambdas.feeds.", "lambdas.history.", "lambdas.query."))
+    moves_rows = handler.startswith(OF_ROWS)
     program = CLEAN.format(
         folder=str(bundles(assembly)[handler]),
         module=handler.removesuffix(".handler"),
@@ -224,13 +233,15 @@ def runtimes_python(version: str, folder: Path) -> Iterator[list[str]]:
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)  # on a new machine Debian's packages are fetched
 @pytest.mark.parametrize("bundle", [STATE, ROWS, FEEDS], ids=lambda bundle: bundle.name)
-def test_handlers_import_under_the_python_of_their_runtime(bundle: Bundle) -> None:
+def test_handlers_import_under_the_python_of_their_runtime(
+    bundle: Bundle, everything_folder: Path
+) -> None:
     target = target_of("arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64")
-    handlers = [handler.removesuffix(".handler") for handler in (*HANDLERS, *OF_FEEDS)]
-    of_bundle = dict.fromkeys(handlers, STATE)
-    of_bundle |= {name: ROWS for name in handlers if name.startswith(OF_ROWS)}
-    of_bundle["lambdas.feeds.take"] = FEEDS
-    modules = [name for name in handlers if of_bundle[name] is bundle]
+    modules = [
+        handler.removesuffix(".handler")
+        for handler, folder in bundles(everything_folder).items()
+        if folder.name.startswith(f"{bundle.name}-")
+    ]
     assert modules
     folder = PythonBundle(bundle, target).folder
     with runtimes_python(target.python, folder) as python:

@@ -8,7 +8,7 @@ from lakebed.config.job_queues import ALL_QUEUES
 from lakebed.costs import idle_costs
 from lakebed.observe.metrics import METRICS, NAMESPACE
 from tests.stacks.conftest import Templates
-from tests.stacks.test_alarms import seconds_of
+from tests.stacks.deployments.test_reached_alarms import seconds_of
 from tests.stacks.test_templates import only, resources
 
 

@@ -5,13 +5,26 @@ from typing import Any
 
 import pytest
 
+from lakebed.config.job_queues import WORK_HIDDEN_SECONDS
 from lakebed.config.quotas import FARGATE_VCPUS, FUNCTION_RUNS, SPARK_VCPUS
 from lakebed.errors import InvalidError
-from tests.stacks.conftest import Synthesize, Templates
-from tests.stacks.test_alarms import of_type
+from tests.stacks.conftest import ROOT, Synthesize, Templates
+from tests.stacks.deployments.test_reached_alarms import (
+    CALLED,
+    DEPLOYING,
+    names_of,
+    of_type,
+    schedules_of,
+)
 from tests.stacks.test_checks import reports
 from tests.stacks.test_templates import only, resources
 
+QUOTAS_SECTION = (
+    (ROOT / "docs/operate/deploy.md")
+    .read_text("utf-8")
+    .partition("### Quotas")[2]
+    .partition("###")[0]
+)
 RUNS_MIN = 2
 """The least that Lambda takes as a mapping's MaximumConcurrency."""
 
@@ -23,39 +36,83 @@ def sources(templates: Templates) -> list[tuple[dict[str, Any], dict[str, Any], 
         functions = of_type(template, "AWS::Lambda::Function")
         queues = of_type(template, "AWS::SQS::Queue")
         for source in of_type(template, "AWS::Lambda::EventSourceMapping").values():
+            if "ScalingConfig" not in source:
+                continue  # it reads a stream
             queue = queues[source["EventSourceArn"]["Fn::GetAtt"][0]]
             seconds = functions[source["FunctionName"]["Ref"]]["Timeout"]
             found.append((source, queue, seconds))
     return found
 
 
-def scheduled_seconds(templates: Templates) -> int:
-    """How long one run of each schedule may take, all together."""
-    total = 0
+def seconds_beside_queues(templates: Templates) -> dict[str, int]:
+    """How long runs may take that no queue asks for, by their function: those of a schedule, as
+    many as there may be at one time where each takes as long as it may; one for each shard of a
+    stream, which has one; one that a deployment waits for."""
+    found = {}
     for template in templates.values():
         functions = of_type(template, "AWS::Lambda::Function")
-        for rule in of_type(template, "AWS::Events::Rule").values():
-            if "ScheduleExpression" in rule:
-                called = [functions[t["Arn"]["Fn::GetAtt"][0]] for t in rule["Targets"]]
-                total += sum(function["Timeout"] for function in called)
-    return total
+        names = names_of(template)
+        for id_, apart in schedules_of(template):
+            seconds = functions[id_]["Timeout"]
+            found[names[id_]] = -(-seconds // apart) * seconds
+        for source in of_type(template, "AWS::Lambda::EventSourceMapping").values():
+            if "ScalingConfig" not in source:
+                id_ = source["FunctionName"]["Ref"]
+                found[names[id_]] = functions[id_]["Timeout"]
+        for id_, name in names.items():
+            if name in DEPLOYING:
+                found[name] = functions[id_]["Timeout"]
+    return found
 
 
-def test_a_message_gets_its_run_while_it_is_out_of_sight_once(templates: Templates) -> None:
-    """Lambda receives no more batches of a queue than MaximumConcurrency, and offers one that finds
-    no run again until its messages are shown again. So whoever waits, waits for the runs that were
-    allowed beside it: their work spread over the account's runs, and the longest of them. That must
-    be shorter than the visibility timeout, even where each run takes as long as it may; a message
-    is a dead letter after several such times."""
+def longest_wait(templates: Templates) -> float:
+    """How long a message may wait for its run on ten runs, and work, in seconds."""
     found = sources(templates)
     work = sum(s["ScalingConfig"]["MaximumConcurrency"] * seconds for s, _, seconds in found)
-    work += scheduled_seconds(templates)
-    wait = work / FUNCTION_RUNS.new_account + max(seconds for _, _, seconds in found)
+    work += sum(seconds_beside_queues(templates).values())
+    return work / FUNCTION_RUNS.new_account + max(seconds for _, _, seconds in found)
+
+
+@pytest.mark.parametrize("instance", ["templates", "with_everything"])
+def test_a_message_gets_its_run_while_it_is_out_of_sight_once(
+    instance: str, request: pytest.FixtureRequest
+) -> None:
+    """Lambda receives no more batches of a queue than MaximumConcurrency, and offers one that finds
+    no run again until its messages are shown again. So whoever waits, waits for the runs that were
+    allowed beside it: their work spread over the account's runs, and its own. That must be shorter
+    than the visibility timeout, even where each run takes as long as it may; a message is a dead
+    letter after several such times."""
+    templates: Templates = request.getfixturevalue(instance)
+    found, wait = sources(templates), longest_wait(templates)
     assert len(found) == 10
     for source, queue, _ in found:
         assert source["ScalingConfig"]["MaximumConcurrency"] >= RUNS_MIN
         assert wait < queue["VisibilityTimeout"], queue["QueueName"]
         assert queue["RedrivePolicy"]["maxReceiveCount"] >= 5
+
+
+def test_each_function_is_counted_or_named_on_the_page(with_everything: Templates) -> None:
+    of_queues = set()
+    for template in with_everything.values():
+        for source in of_type(template, "AWS::Lambda::EventSourceMapping").values():
+            of_queues.add(names_of(template)[source["FunctionName"]["Ref"]])
+    counted = of_queues | seconds_beside_queues(with_everything).keys()
+    functions = {
+        name for template in with_everything.values() for name in names_of(template).values()
+    }
+    assert functions - counted == CALLED - DEPLOYING
+    for name in functions - counted:
+        assert f"`{name}`" in QUOTAS_SECTION
+    assert {"history-handle", "feeds-take", "job-events-publish", "tables-apply"} <= counted
+
+
+def test_the_page_says_how_long_a_message_may_wait(
+    templates: Templates, with_everything: Templates
+) -> None:
+    said = " ".join(QUOTAS_SECTION.split())
+    assert f"out of sight, for {WORK_HIDDEN_SECONDS // 60} minutes" in said
+    assert f"{longest_wait(with_everything) / 60:.1f} minutes on ten runs" in said
+    assert f"{longest_wait(templates) / 60:.1f} with default settings" in said
 
 
 def test_one_queue_leaves_runs_of_a_new_account_to_others(templates: Templates) -> None:

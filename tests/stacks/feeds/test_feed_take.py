@@ -64,7 +64,11 @@ def test_the_function_is_given_what_it_reads_and_time_to_commit_what_it_holds(
 def test_runs_that_fail_and_feeds_that_fail_have_alarms_with_pages(taking: Templates) -> None:
     alarms = [alarm["Properties"] for alarm in resources(taking, "AWS::CloudWatch::Alarm")]
     found = {a["AlarmName"]: a["AlarmDescription"] for a in alarms if "feed" in a["AlarmName"]}
-    assert {f"{NAME}-errors", "lakebed-dev-feed-failures", "lakebed-dev-feed-gaps"} <= set(found)
+    assert set(found) == {
+        f"{NAME}-errors",
+        "lakebed-dev-feed-failures",
+        "lakebed-dev-feed-gaps",
+    }, "there are no tasks that could fail"
     for said in found.values():
         assert (ROOT / said.rpartition("see ")[2]).exists(), said
 
