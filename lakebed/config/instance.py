@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NewType
 import msgspec
 from msgspec import Meta
 
-from lakebed.config.account_quotas import AccountQuotas
+from lakebed.config.accounts.account_quotas import AccountQuotas
 from lakebed.config.alarm_settings import (
     AlarmMail,
     AlarmTopic,

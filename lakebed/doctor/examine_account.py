@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from lakebed.config.quotas import FUNCTION_RUNS, NETWORKS, QUOTAS, Quota
+from lakebed.config.accounts.quotas import FUNCTION_RUNS, NETWORKS, QUOTAS, Quota
 from lakebed.errors import LakebedError
 from lakebed.ports.account import Account
 

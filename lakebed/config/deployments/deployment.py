@@ -9,7 +9,7 @@ from lakebed.config.deployments.instance_file import TAGS, WITHOUT, InstanceFile
 from lakebed.config.deployments.optional_stacks import stacks_of
 from lakebed.config.deployments.tags import checked_tags
 from lakebed.config.instance import Deployment, instance_id, instance_settings
-from lakebed.config.quotas import check_quotas
+from lakebed.config.accounts.quotas import check_quotas
 from lakebed.errors import InvalidError
 
 FILE = "file"

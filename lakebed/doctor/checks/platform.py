@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from lakebed.config.instance import InstanceSettings
-from lakebed.config.quotas import (
+from lakebed.config.accounts.quotas import (
     FARGATE_SPOT_VCPUS,
     FARGATE_VCPUS,
     FUNCTION_RUNS,

@@ -14,7 +14,7 @@ from lakebed.config.deployments.instance_resources import InstanceResources, dec
 from lakebed.config.deployments.optional_stacks import OPTIONAL_STACKS, STACK_NAMES
 from lakebed.config.instance import InstanceId
 from lakebed.config.job_queues import ALL_QUEUES
-from lakebed.config.quotas import FARGATE_VCPUS, NETWORKS, SPARK_VCPUS
+from lakebed.config.accounts.quotas import FARGATE_VCPUS, NETWORKS, SPARK_VCPUS
 from lakebed.errors import InvalidError
 from lakebed.observe.metrics import METRICS
 from tests.golden import FOLDER

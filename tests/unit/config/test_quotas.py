@@ -7,7 +7,7 @@ import pytest
 from lakebed.config.deployments.deployment import deployment_of
 from lakebed.config.instance import Deployment, InstanceSettings, instance_settings
 from lakebed.config.job_queues import COMMITS, JOB_QUEUES, QUERIES, TICK_QUEUES
-from lakebed.config.quotas import (
+from lakebed.config.accounts.quotas import (
     FARGATE_SPOT_VCPUS,
     FARGATE_VCPUS,
     FUNCTION_RUNS,

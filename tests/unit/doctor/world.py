@@ -13,7 +13,7 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.config.deployments.instance_resources import InstanceResources
 from lakebed.config.instance import InstanceId
 from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
-from lakebed.config.quotas import QUOTAS
+from lakebed.config.accounts.quotas import QUOTAS
 from lakebed.config.settings import TableSettings
 from lakebed.doctor.check import DoctorReport
 from lakebed.doctor.checks.all_checks import ALL_CHECKS

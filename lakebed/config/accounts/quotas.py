@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from lakebed.config.account_quotas import quotas_said
+from lakebed.config.accounts.account_quotas import quotas_said
 from lakebed.config.fargate import MACHINES, ON_DEMAND, ON_DEMAND_OF, SPOT, Capacity
 from lakebed.config.instance import Deployment, InstanceSettings
 from lakebed.errors import InvalidError

@@ -1,0 +1,1 @@
+"""What an account has, and what an instance needs of it."""
