@@ -13,7 +13,9 @@ from lakebed.ports.paying.usage_ledger import LedgerEntry
 class UsageLine(NamedTuple):
     """What one kind of work on one table used in some hours that follow each other.
 
-    table: its id. hour: the first one, since 1970. dollars: by prices.
+    table: its id.
+    hour: the first one, since 1970.
+    dollars: by prices.
     """
 
     table: str

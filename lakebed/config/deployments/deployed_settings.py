@@ -1,6 +1,6 @@
 """How an instance is set, as its parameter records it: what differs from the defaults.
 
-Whoever reads tables through the library may read the parameter, so it holds no secret. Of all
+People and functions that read tables may read the parameter, so it holds no secret. Of all
 settings, only addresses of `notices_https` may hold one, a token in the path: they are recorded as
 digests.
 """
