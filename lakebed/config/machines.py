@@ -99,7 +99,7 @@ def check_machines(
                 "a machine of another processor than the tasks'",
                 machine_type=one.name,
                 architecture=architecture,
-                hint="name others, or deploy with another `architecture`",
+                hint="name types of that processor, or deploy with another `architecture`",
             )
         if not one.room_for(vcpus=vcpus, memory_mib=memory_mib):
             raise InvalidError(

@@ -281,8 +281,8 @@ class RunQuery(Generic[BatchT]):
             hint = "give a number of rows, 0 or more, or None for all"
             raise InvalidError("not a limit", limit=limit, hint=hint)
         if limit is None:
-            share_of = partial(self._files.share_read, plan.schema, plan.condition, plan.processing)
-            share_of = partial(share_of, in_order=in_order)
+            asked = plan.schema, plan.condition, plan.processing
+            share_of = partial(self._files.share_read, *asked, in_order=in_order)
             with self.explained_errors(table, plan):
                 check_scan(table.name, plan, share_of=share_of, price=self._price)
         return figures or ReadFigures(bytes_max=plan.scan_bytes_max)
@@ -331,9 +331,8 @@ class RunQuery(Generic[BatchT]):
         condition = plan.condition
         columns = None if condition is None else condition.columns
         if condition is not None:
-            plan = msgspec.structs.replace(
-                plan, condition=msgspec.structs.replace(condition, columns=None)
-            )
+            of_all = msgspec.structs.replace(condition, columns=None)
+            plan = msgspec.structs.replace(plan, condition=of_all)
         rows = self._rows(table, plan, figures)
         for batch in self._files.iterated(plan.schema, rows, use):
             yield batch if columns is None else self._files.select(plan.schema, batch, columns)

@@ -146,9 +146,8 @@ class RunningTasks:
 
 def _python(spec: TaskSpec) -> list[str]:
     alone = [] if spec.image.packages else ["-S"]
-    programs = (shifted_time, checked_requests, task_process)
-    paths = [program.__file__ for program in programs]
-    return [sys.executable, "-I", *alone, *paths, str(spec.image.folder)]
+    programs = (shifted_time.__file__, checked_requests.__file__, task_process.__file__)
+    return [sys.executable, "-I", *alone, *programs, str(spec.image.folder)]
 
 
 def _here(spec: TaskSpec, variables: Mapping[str, str], private: Path) -> dict[str, str]:

@@ -94,7 +94,7 @@ class EcsTaskRunner:
                 cluster=task.cluster,
                 taskDefinition=task.task_definition,
                 propagateTags="TASK_DEFINITION",
-                **self._place(spot=spot),
+                **self._capacity(spot=spot),
                 clientToken=digest_of(f"{task.family}/{once}".encode()).hex(),
             ),
         )
@@ -103,7 +103,7 @@ class EcsTaskRunner:
             why = f"{failure.get('reason', '')} {failure.get('detail', '')}".strip()
             raise UnavailableError("a task was not started", why=why, hint=hint)
 
-    def _place(self, *, spot: bool) -> dict[str, Any]:
+    def _capacity(self, *, spot: bool) -> dict[str, Any]:
         """Return where a task is to run."""
         task = self._task
         if task.capacity_provider:

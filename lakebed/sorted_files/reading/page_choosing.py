@@ -82,8 +82,8 @@ def tests_pages(read: PartRead, tail: Tail) -> bool:
     if not values or not tail.row_groups:
         return False
     match = matched(read.columns, tail.columns, path=read.part.path)
-    places = (match.indices[read.columns.get_field_index(name)] for name in values)
-    names = {match.names[place] for place in places if place is not None}
+    stored = (match.indices[read.columns.get_field_index(name)] for name in values)
+    names = {match.names[one] for one in stored if one is not None}
     row_group = tail.metadata.row_group(0)
     columns = map(row_group.column, range(row_group.num_columns))
     return any(one.has_column_index for one in columns if one.path_in_schema in names)
@@ -118,15 +118,15 @@ def _tested_pages(
     found: dict[str, BoundedPages] = {}
     for name in read.wanted.bounded_fields:
         wanted = read.columns.get_field_index(name)
-        place = match.indices[wanted]
-        if place is None:  # the file is older than the field
+        matching = match.indices[wanted]
+        if matching is None:  # the file is older than the field
             found[name] = BoundedPages((0,), (NO_VALUES,))
             continue
-        column = index.flat_columns[match.names[place]]
+        column = index.flat_columns[match.names[matching]]
         bounds = index.bounds(row_group, column)
         if bounds is None:
             continue
-        stored = tail.columns.field(match.names[place]).type
+        stored = tail.columns.field(match.names[matching]).type
         physical = index.footer.columns[column].physical
         pages = bounds_of_pages(bounds, physical, stored, read.columns.field(wanted).type)
         found[name] = BoundedPages(index.pages(row_group, column).first_rows, pages)

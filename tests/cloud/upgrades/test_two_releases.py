@@ -2,9 +2,6 @@
 job is lost or done twice, none becomes a dead letter, and the rows stay."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,9 +16,13 @@ from lakebed.ports.processes import SILENT_SECONDS
 from tests.cloud.instance import INSTANCE, RunningInstance
 from tests.cloud.test_life import deployed
 from tests.cloud.upgrades.two_releases import (
+    BEFORE_COMMIT,
+    CREATE,
+    TABLE,
+    command_of,
     has_history,
     mixed,
-    release_before,
+    release_of,
     stacks_of,
     synthesized,
     with_needed,
@@ -35,13 +36,8 @@ pytestmark = [
     pytest.mark.skipif(not has_history(), reason="no history: a download, or a shallow clone"),
 ]
 
-TABLE = "moved"
 MIXED_SECONDS = 1_800
 """For so long, in the cloud's time, each mixture works."""
-CREATE = ("--at", INSTANCE, "table", "create", TABLE)
-CREATE += ("--row-key", "id:string", "--sort-key", "at:int64", "--value", "text:string?")
-CREATE += ("--set", "leaf_rows_max=100")
-"""The table of `tests.dsl.table_rows`, with small leaves."""
 QUEUES = ("ingest", "compaction", "splitting", "garbage", "commits")
 
 
@@ -50,7 +46,7 @@ class Releases:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.project_before = release_before(folder / "project")
+        self.project_before = release_of(BEFORE_COMMIT, folder / "project")
         self.before = synthesized(self.project_before, folder / "before")
         self.after = synthesized(Path(__file__).parents[3], folder / "after")
 
@@ -94,22 +90,12 @@ class Load:
         """Compare the table with what was given, as a program of each release sees it."""
         with instance.lake() as lake:
             assert same_rows(lake.table(TABLE), *self._given)
-        told = self.older(instance, "--at", INSTANCE, "query", TABLE, "--count")
+        told = self.older("--at", INSTANCE, "query", TABLE, "--count")
         assert told.strip() == str(sum(map(len, self._given)))
 
-    def older(self, instance: RunningInstance, *arguments: str) -> str:
+    def older(self, *arguments: str) -> str:
         """Return what the command of the release before answers."""
-        project = self._releases.project_before
-        done = subprocess.run(
-            [sys.executable, "-c", "from lakebed.cli.main import main; main()", *arguments],
-            env={**os.environ, "PYTHONPATH": str(project), "LAKEBED_CACHE": f"{project}/cache"},
-            cwd=project,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert not done.returncode, done.stderr
-        return done.stdout
+        return command_of(self._releases.project_before, *arguments)
 
     def _send(self, instance: RunningInstance, job: str, given: pa.Table) -> None:
         url = put(instance, f"{job}.parquet", given)
@@ -141,7 +127,7 @@ def test_a_release_replaces_the_one_before_under_load(releases: Releases, tmp_pa
             do(instance)
 
     def begin(instance: RunningInstance) -> None:
-        load.older(instance, *CREATE)
+        load.older(*CREATE)
         load.round(instance)
         assert gate(instance) == BEFORE.formats
 

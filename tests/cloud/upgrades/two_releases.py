@@ -1,9 +1,11 @@
-"""Two releases of one instance: the one before comes from the history of this repository."""
+"""Two releases of one instance: older ones come from the history of this repository."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import tarfile
 from collections.abc import Set as AbstractSet
 from io import BytesIO
@@ -17,28 +19,49 @@ from tests.cloud.instance import INSTANCE, SOURCES
 BEFORE_COMMIT = "af298b8a2236c0b0dcb081518e35174b15a31f49"
 """The last one of the release before: no release is tagged yet. It reads and writes log entries of
 format 4 and states of layout 2."""
+UNGATED_COMMIT = "e8523751b4abec05177cf0ff945c0a67ca032676"
+"""The last one that took what a newer release wrote for a mistake of who asked for it."""
 STACK = "aws:cloudformation:stack"
 SETTINGS = {"instance": INSTANCE, "architecture": "machine", "sources": SOURCES}
-"""Of both releases."""
+"""Of all releases."""
+TABLE = "moved"
+CREATE = ("--at", INSTANCE, "table", "create", TABLE)
+CREATE += ("--row-key", "id:string", "--sort-key", "at:int64", "--value", "text:string?")
+CREATE += ("--set", "leaf_rows_max=100")
+"""The table of `tests.dsl.table_rows`, with small leaves."""
 
 
 def has_history() -> bool:
-    """Whether the release before can be taken from here: a download has no history, and a shallow
-    clone not all of it."""
-    command = ["git", "cat-file", "-e", f"{BEFORE_COMMIT}^{{commit}}"]
+    """Whether older releases can be taken from here: a download has no history, and a shallow clone
+    not all of it."""
+    command = ["git", "cat-file", "-e", f"{UNGATED_COMMIT}^{{commit}}"]
     try:
         return not subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
     except FileNotFoundError:
         return False
 
 
-def release_before(folder: Path) -> Path:
+def release_of(commit: str, folder: Path) -> Path:
     """Write the project as it was. Returns its folder."""
-    command = ["git", "archive", "--format=tar", BEFORE_COMMIT]
+    command = ["git", "archive", "--format=tar", commit]
     archive = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
     return folder
+
+
+def command_of(project: Path, *arguments: str) -> str:
+    """Return what the command of a release answers."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from lakebed.cli.main import main; main()", *arguments],
+        env={**os.environ, "PYTHONPATH": str(project), "LAKEBED_CACHE": f"{project}/cache"},
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    return done.stdout
 
 
 def synthesized(project: Path, folder: Path) -> Path:

@@ -212,6 +212,22 @@ def test_all_others_are_whole_instances_too(synthesize: Synthesize, subset: Subs
     check(synthesize, subset)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("small", SMALL)
+def test_a_small_stack_changes_no_other_but_the_one_that_names_all(
+    synthesize: Synthesize, small: str
+) -> None:
+    """So subsets of the others, each with some of these, stand for all subsets (decision 0059)."""
+    most = frozenset(STACK_NAMES) - set(SMALL)
+    for core in (most, frozenset(need for stack, need in NEEDED if stack == small)):
+        assert is_whole(core)
+        without = synthesize(**subset_of(core).settings)
+        with_it = synthesize(**subset_of(core | {small}).settings)
+        assert with_it.keys() - without.keys() == {template_of(small)}
+        changed = {name for name, one in without.items() if with_it[name] != one}
+        assert changed == {"address"}
+
+
 def test_some_show_each_two_stacks_with_and_without_each_other() -> None:
     possible = set().union(*(pairs_in(one) for choices in CHOICES for one in choices))
     assert set().union(*(pairs_in(subset) for subset in SHOWN)) == possible

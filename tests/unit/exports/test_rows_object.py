@@ -64,7 +64,7 @@ def test_kernels_read_slices_where_the_whole_export_is_large(
     """A query, which may stop early, does without them, however many rows it could give."""
     read, asked = ParquetFiles.read, list[int]()
 
-    def noted(*given: Any, job_rows: int = 0, **named: Any) -> Any:  # noqa: ANN401 - as it is called
+    def noted(*given: Any, job_rows: int = 0, **named: Any) -> Any:  # noqa: ANN401 - passed on
         asked.append(job_rows)
         return read(*given, job_rows=job_rows, **named)
 
