@@ -10,6 +10,7 @@ from constructs import Construct
 from msgspec import UNSET
 
 from lakebed.config.accounts.account_quotas import quotas_said
+from lakebed.config.accounts.quotas import QUOTAS
 from lakebed.config.deployed_release import DEPLOYED_RELEASE
 from lakebed.config.deployments.deployed_settings import deployed_settings
 from lakebed.config.deployments.instance_resources import (
@@ -19,7 +20,6 @@ from lakebed.config.deployments.instance_resources import (
 )
 from lakebed.config.environments import sources_in
 from lakebed.config.instance import Deployment, parameter_name
-from lakebed.config.accounts.quotas import QUOTAS
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.names import NamedJobQueue
 from stacks.constructs.packages import recorded_packages

@@ -40,8 +40,8 @@ task left on the disk goes with it; else it stays for three hours."""
 
 class Machines(Construct):
     """A group of machines, and the capacity provider by which ECS lets it grow and shrink. No
-    person can log in to one, and tasks on it have no way to its own role. Only the provider has a name
-    that is known: a group that could not be deleted must not stand in the way of the next.
+    person can log in to one, and tasks on it have no way to its own role. Only the provider has a
+    name that is known: a group that could not be deleted must not stand in the way of the next.
 
     provider: the capacity provider, which the cluster must name.
     """

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lakebed.config.job_queues import WORK_HIDDEN_SECONDS
 from lakebed.config.accounts.quotas import FARGATE_VCPUS, FUNCTION_RUNS, SPARK_VCPUS
+from lakebed.config.job_queues import WORK_HIDDEN_SECONDS
 from lakebed.errors import InvalidError
 from tests.stacks.conftest import ROOT, Synthesize, Templates
 from tests.stacks.deployments.test_reached_alarms import (

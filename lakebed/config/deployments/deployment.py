@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from lakebed.config.accounts.quotas import check_quotas
 from lakebed.config.deployments.instance_file import TAGS, WITHOUT, InstanceFile, read_instance_file
 from lakebed.config.deployments.optional_stacks import stacks_of
 from lakebed.config.deployments.tags import checked_tags
 from lakebed.config.instance import Deployment, instance_id, instance_settings
-from lakebed.config.accounts.quotas import check_quotas
 from lakebed.errors import InvalidError
 
 FILE = "file"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from lakebed.config.instance import InstanceSettings
 from lakebed.config.accounts.quotas import (
     FARGATE_SPOT_VCPUS,
     FARGATE_VCPUS,
@@ -16,6 +15,7 @@ from lakebed.config.accounts.quotas import (
     Quota,
     quotas_needed,
 )
+from lakebed.config.instance import InstanceSettings
 from lakebed.doctor.check import Check, Sign
 from lakebed.doctor.checks.wiring import BY_TASKS, DEPLOY
 from lakebed.doctor.examine_account import ExamineAccount

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from lakebed.config.accounts.quotas import FARGATE_VCPUS, NETWORKS, SPARK_VCPUS
 from lakebed.config.deployments.instance_resources import InstanceResources, decode_resources
 from lakebed.config.deployments.optional_stacks import OPTIONAL_STACKS, STACK_NAMES
 from lakebed.config.instance import InstanceId
 from lakebed.config.job_queues import ALL_QUEUES
-from lakebed.config.accounts.quotas import FARGATE_VCPUS, NETWORKS, SPARK_VCPUS
 from lakebed.errors import InvalidError
 from lakebed.observe.metrics import METRICS
 from tests.golden import FOLDER

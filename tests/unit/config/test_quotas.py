@@ -4,9 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.config.deployments.deployment import deployment_of
-from lakebed.config.instance import Deployment, InstanceSettings, instance_settings
-from lakebed.config.job_queues import COMMITS, JOB_QUEUES, QUERIES, TICK_QUEUES
 from lakebed.config.accounts.quotas import (
     FARGATE_SPOT_VCPUS,
     FARGATE_VCPUS,
@@ -18,6 +15,9 @@ from lakebed.config.accounts.quotas import (
     Quota,
     quotas_needed,
 )
+from lakebed.config.deployments.deployment import deployment_of
+from lakebed.config.instance import Deployment, InstanceSettings, instance_settings
+from lakebed.config.job_queues import COMMITS, JOB_QUEUES, QUERIES, TICK_QUEUES
 from lakebed.errors import InvalidError
 
 PAGE = Path(__file__).parents[3] / "docs/operate/deploy.md"

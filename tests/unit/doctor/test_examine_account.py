@@ -3,8 +3,8 @@
 import pytest
 
 from lakebed.backends.memory.account import MemoryAccount
-from lakebed.config.instance import InstanceSettings, instance_settings
 from lakebed.config.accounts.quotas import QUOTAS, quotas_needed
+from lakebed.config.instance import InstanceSettings, instance_settings
 from lakebed.doctor.examine_account import ExamineAccount, QuotaFinding
 from lakebed.errors import DeniedError, UnavailableError
 from tests.unit.doctor.world import World

@@ -10,10 +10,10 @@ from lakebed.backends.memory.clock import START
 from lakebed.backends.memory.deployed_parts import ACCOUNT, REGION, MemoryDeployedParts
 from lakebed.backends.memory.machine import MemoryMachine
 from lakebed.backends.system.clock import SystemClock
+from lakebed.config.accounts.quotas import QUOTAS
 from lakebed.config.deployments.instance_resources import InstanceResources
 from lakebed.config.instance import InstanceId
 from lakebed.config.job_queues import JOB_QUEUES, TICK_QUEUES
-from lakebed.config.accounts.quotas import QUOTAS
 from lakebed.config.settings import TableSettings
 from lakebed.doctor.check import DoctorReport
 from lakebed.doctor.checks.all_checks import ALL_CHECKS
