@@ -77,7 +77,7 @@ class SqlWork:
         """Run the statement, throw its rows away, and return the engine's plan with its times."""
         return self._explained(f"EXPLAIN ANALYZE {text}", text, parameters)
 
-    def plan(self, text: str, parameters: Parameters) -> Any:  # noqa: ANN401 - the engine decides its shape
+    def plan(self, text: str, parameters: Parameters) -> Any:  # noqa: ANN401 - the engine's JSON
         """Return the engine's plan of the statement, which is not run: a list of trees, each a
         mapping of `name`, `children` and `extra_info`."""
         return json.loads(self._explained(f"EXPLAIN (FORMAT json) {text}", text, parameters))
