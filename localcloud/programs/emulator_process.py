@@ -30,6 +30,8 @@ SINGLE_FORMS = {
 }
 """AWS permits a batch to a role that may do the single thing; MiniStack asks for the batch's
 name."""
+PUT_CONCURRENCY = "lambda:PutFunctionConcurrency"
+"""What MiniStack calls all requests for runs that a function reserves, looks and deletes, too."""
 EQUALS = re.compile(r"([#\w.-]+)\s*=\s*(:\w+)")
 """A part of the condition of a query: a name and a value."""
 ASSUMED = ":assumed-role/"
@@ -138,11 +140,14 @@ class Judgements:
 
 
 def _mend_permissions() -> None:
-    """Judge batches as AWS does; take signatures of any time, as some clients' clocks are real."""
+    """Judge batches, and runs that a function reserves, as AWS does; take signatures of any time,
+    as some clients' clocks are real."""
     judged = iam_actions.extract_iam_action
 
     def action(*args: Any) -> str | None:  # noqa: ANN401 - MiniStack's, passed on
         found: str | None = judged(*args)
+        if found == PUT_CONCURRENCY:  # of MiniStack, whatever is done with it
+            return found.replace("Put", args[1].title())
         return SINGLE_FORMS.get(found, found) if found else found
 
     iam_actions.extract_iam_action = action

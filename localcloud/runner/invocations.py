@@ -87,6 +87,7 @@ class InvocationServer:
             client.update_function_configuration(**configuration)
 
     def _configuration(self, function: FunctionSpec) -> dict[str, Any]:
+        called_at = {PROXY_VARIABLE: f"{self._url}/{function.name}"}
         return {
             "FunctionName": function.name,
             "Runtime": RUNTIME,
@@ -94,7 +95,7 @@ class InvocationServer:
             "Handler": function.handler,
             "Timeout": _waited_seconds(function),
             "MemorySize": function.memory_bytes // MIB,
-            "Environment": {"Variables": {PROXY_VARIABLE: f"{self._url}/{function.name}"}},
+            "Environment": {"Variables": {**function.environment, **called_at}},
         }
 
 
