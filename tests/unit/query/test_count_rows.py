@@ -36,7 +36,7 @@ def rows(ids: range) -> pa.Table:
 
 
 def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*_: object) -> Iterator[pa.RecordBatch]:
+    def read(*_: object, **_more: object) -> Iterator[pa.RecordBatch]:
         parts = _[2]
         assert not parts, "a file was read"
         yield from ()
