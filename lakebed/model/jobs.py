@@ -93,12 +93,14 @@ def batch_message_in(body: bytes) -> BatchMessage | None:
     if b'"batch"' not in body:
         return None
     try:
+        if "batch" not in msgspec.json.decode(body, type=dict[str, msgspec.Raw]):
+            return None  # a word in a user's
+        refuse_newer(body, "a message about a batch")
         check_fields_once(body)
         message = msgspec.json.decode(body, type=BatchMessage)
         table_id(message.table_id)
     except (InvalidError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    refuse_newer(body, "a message about a batch")
     return message
 
 
