@@ -177,7 +177,7 @@ def head_path(table: OpenTable, file: FileName) -> str:
 class PassesOverMissing(RunQuery[Any]):
     """Gives what it finds."""
 
-    def _rows(self, table: OpenTable, plan: QueryPlan, *_: object) -> Iterator[Any]:
+    def _rows(self, table: OpenTable, plan: QueryPlan, *_: object, **__: object) -> Iterator[Any]:
         for parts in plan.leaves:
             for part in parts:
                 try:
