@@ -284,7 +284,7 @@ def test_stacks_wait_for_what_they_know_by_name(synthesize: Synthesize, tmp_path
 def test_an_instance_asks_for_no_quota_of_what_it_does_not_have(synthesize: Synthesize) -> None:
     without = "batching,ingest,networking,bulk-import"
     quotas = parameter_of(synthesize(without=without, compaction_tasks_max="0")).quotas
-    assert [quotas[q.code] for q in (FARGATE_VCPUS, NETWORKS, SPARK_VCPUS)] == [0, 0, 0]
+    assert not {q.code for q in (FARGATE_VCPUS, NETWORKS, SPARK_VCPUS)} & quotas.keys()
 
 
 @pytest.mark.parametrize(
