@@ -191,6 +191,11 @@ def test_a_message_is_out_of_sight_at_least_six_times_as_long_as_a_run_takes(
         assert hidden >= 6 * functions[f"lakebed-dev-{function}"]["Timeout"]
 
 
+def without_address(templates: Templates) -> Templates:
+    """Return all templates but that of the parameter, which says how the instance was set."""
+    return {name: one for name, one in templates.items() if name != "address"}
+
+
 def test_nothing_but_machine_and_code_differs_between_architectures(
     synthesize: Synthesize, templates: Templates
 ) -> None:
@@ -199,7 +204,7 @@ def test_nothing_but_machine_and_code_differs_between_architectures(
         functions = properties(other, "AWS::Lambda::Function")
         assert {f["Architectures"][0] for f in functions} == {name}
         assert {f["Runtime"] for f in functions} == {"python3.14"}
-        assert of_any_machine(other) == of_any_machine(templates)
+        assert without_address(of_any_machine(other)) == without_address(of_any_machine(templates))
         (application,) = properties(other, "AWS::EMRServerless::Application")
         assert application["Architecture"] == name.upper()
 
