@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from lakebed.errors import CacheDamagedError
 from lakebed.model.names import TransactionNumber
 from lakebed.model.schema import Schema
 from lakebed.model.versions import AsOf
@@ -16,11 +15,10 @@ from lakebed.query.asked_files import AskedKeys, LeafFiles, leaves_of
 from lakebed.query.conditions import everything_of
 from lakebed.query.run_query import QueryPlan, RunQuery, plan_of
 from lakebed.query.scan_caps import scan_cap
-from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.open_table import OpenTable, again_if_damaged
 from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
-T = TypeVar("T")
 
 
 class OneVersion(Generic[BatchT]):
@@ -42,7 +40,7 @@ class OneVersion(Generic[BatchT]):
         self._as_of = as_of
         with usage.work("query", table.id):
             usage.count("queries")
-            _again_if_damaged(self._read)
+            again_if_damaged(self._read)
 
     def _read(self) -> None:
         with self.query.version(self.table, self._as_of) as state:
@@ -64,7 +62,7 @@ class OneVersion(Generic[BatchT]):
             VersionExpiredError: the version is not known any more. TableMissingError: the table
                 was dropped.
         """
-        return _again_if_damaged(lambda: self._leaves(asked))
+        return again_if_damaged(lambda: self._leaves(asked))
 
     def _leaves(self, asked: AskedKeys) -> Sequence[LeafFiles]:
         with self._state() as state:
@@ -72,7 +70,7 @@ class OneVersion(Generic[BatchT]):
 
     @contextmanager
     def _state(self) -> Iterator[TableState]:
-        with self.table.head.reading(enough=self.number) as newest:
+        with self.table.head.reading(at_least=self.number) as newest:
             if newest.head().number == self.number:
                 yield newest
                 return
@@ -107,10 +105,3 @@ class OneVersion(Generic[BatchT]):
     def narrows(self, condition: Selection | None) -> bool:
         """Whether a condition leaves out keys."""
         return condition is not None and condition.reached != (everything_of(self.schema),)
-
-
-def _again_if_damaged(read: Callable[[], T]) -> T:
-    try:
-        return read()
-    except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-        return read()

@@ -12,7 +12,6 @@ import msgspec
 
 from lakebed.config.settings import TableSettings
 from lakebed.errors import (
-    CacheDamagedError,
     CorruptError,
     InvalidError,
     ObjectMissingError,
@@ -34,7 +33,7 @@ from lakebed.query.explanation import QueryExplanation
 from lakebed.query.past_versions import PastVersions
 from lakebed.query.scan_caps import RequestPrice, check_scan, scan_cap, stopped_scan
 from lakebed.statestore.log_entries.version_changes import expired
-from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.open_table import OpenTable, again_if_damaged
 from lakebed.statestore.table_state.kept_versions import is_kept
 from lakebed.statestore.table_state.state import TableState
 from lakebed.tasks.budgets import Budgets, check_budget, stops_work
@@ -119,10 +118,7 @@ class RunQuery(Generic[BatchT]):
         """
         with usage.work("query", table.id):
             usage.count("queries")
-            try:
-                return self._plan(table, ask, scan_bytes_max, as_of)
-            except CacheDamagedError:  # what it read of the state, which is made anew (H37)
-                return self._plan(table, ask, scan_bytes_max, as_of)
+            return again_if_damaged(lambda: self._plan(table, ask, scan_bytes_max, as_of))
 
     @contextmanager
     def version(self, table: OpenTable, as_of: AsOf | None = None) -> Iterator[TableState]:

@@ -122,9 +122,9 @@ class TableHead:
             self._proven(self._follow)
 
     @contextmanager
-    def reading(self, *, enough: TransactionNumber | None = None) -> Iterator[TableState]:
+    def reading(self, *, at_least: TransactionNumber | None = None) -> Iterator[TableState]:
         """Follow, then give one version of the state; inside of another reading, the same one.
-        Close it soon (H27). enough: a number, from which on the log is not read.
+        Close it soon (H27). at_least: the log is not read where the state has that number.
         Raises: CacheDamagedError: it did not prove itself; the next is of a state made anew."""
         with self._state.held():
             if self.state.connection.in_transaction:
@@ -132,14 +132,14 @@ class TableHead:
                 return
             try:
                 with ExitStack() as stack:
-                    self._proven(lambda: self._begin_reading(stack, enough))
+                    self._proven(lambda: self._begin_reading(stack, at_least))
                     yield self.state
             except CacheDamagedError:
                 self._state.renew()
                 raise
 
-    def _begin_reading(self, stack: ExitStack, enough: TransactionNumber | None) -> None:
-        if enough is None or self.state.head().number < enough:
+    def _begin_reading(self, stack: ExitStack, at_least: TransactionNumber | None) -> None:
+        if at_least is None or self.state.head().number < at_least:
             self._follow()
         stack.enter_context(self.state.reading())
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
 from lakebed.config.settings import TableSettings
+from lakebed.errors import CacheDamagedError
 from lakebed.model.files import FilePart, FileReference
 from lakebed.model.names import (
     CommitId,
@@ -28,6 +30,8 @@ from lakebed.model.schema import Schema
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.table_state.state import TableState
+
+Read = TypeVar("Read")
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -136,3 +140,16 @@ def start_of(state: TableState) -> Start:
     """Return where a worker that has read this state begins."""
     head = state.head()
     return Start(head.number, head.generation)
+
+
+def again_if_damaged(read: Callable[[], Read]) -> Read:
+    """Return what is read of a table's state. Where that did not prove itself, the state was made
+    anew, and is read once more (H37).
+
+    Raises:
+        As `read`.
+    """
+    try:
+        return read()
+    except CacheDamagedError:
+        return read()

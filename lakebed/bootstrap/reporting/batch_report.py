@@ -36,33 +36,26 @@ COLUMNS = (
 def _rows(app: App, asked: AskedReport, failed: Failed) -> Iterator[Row]:
     """Yield batches by table, the newest first."""
     listing, begin = batch_listing(app), since(app, asked)
-    left = asked.rows_max
+    at_once = min(PAGE, asked.rows_max)
     for entry in app.catalog.entries(asked.table):
         try:
             table = app.catalog.opened(entry)
-            for one in _of(listing, table, begin, rows_max=left):
-                left -= 1
+            for one in _of(listing, table, begin, at_once=at_once):
                 yield _row(entry.name, one)
         except LakebedError as error:
             failed(f"{entry.name}: {error.code()}: {error}")
-        if not left:
-            return
 
 
 def _of(
-    listing: BatchListing, table: OpenTable, begin: Micros, *, rows_max: int
+    listing: BatchListing, table: OpenTable, begin: Micros, *, at_once: int
 ) -> Iterator[BatchReport]:
-    """Yield batches of a table that were planned since a time."""
+    """Yield batches of a table that were planned since a time. at_once: that are looked up."""
     below: int | None = None
-    while rows_max:
-        page = listing.batches(table, below=below, limit=min(PAGE, rows_max))
+    while page := listing.batches(table, below=below, limit=at_once):
         for one in page:
             if one.planned < begin:
                 return
             yield one
-        rows_max -= len(page)
-        if not page:
-            return
         below = page[-1].batch
 
 

@@ -64,8 +64,8 @@ class QuerySources:
         self._ahead = ReadAhead(
             objects, self._expected(merges), bytes_max=bytes_max, figures=figures
         )
-        keeping = 0  # a row group that is read again is asked for as it is expected: as a whole
-        self._by_row_group = RowGroupSources(self._ahead, tails, keeping)
+        # None is held: one that is read again is asked for as it is expected, as a whole.
+        self._by_row_group = RowGroupSources(self._ahead, tails, at_once=0)
         if lookup is not None:
             self._look_up(lookup, merges)
 

@@ -15,10 +15,10 @@ from tests.cloud.test_query import reports
 from tests.cloud.upgrades.two_releases import (
     BEFORE_COMMIT,
     CREATE,
+    NEEDS_HISTORY,
     TABLE,
     UNGATED_COMMIT,
     command_of,
-    has_history,
     release_of,
     synthesized,
 )
@@ -28,7 +28,7 @@ from tests.dsl.table_rows import rows
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(1_500),
-    pytest.mark.skipif(not has_history(), reason="no history: a download, or a shallow clone"),
+    NEEDS_HISTORY,
 ]
 
 UPGRADED_SECONDS = 3_600

@@ -18,9 +18,9 @@ from tests.cloud.test_life import deployed
 from tests.cloud.upgrades.two_releases import (
     BEFORE_COMMIT,
     CREATE,
+    NEEDS_HISTORY,
     TABLE,
     command_of,
-    has_history,
     mixed,
     release_of,
     stacks_of,
@@ -33,7 +33,7 @@ from tests.dsl.table_rows import rows, same_rows
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(3_000),
-    pytest.mark.skipif(not has_history(), reason="no history: a download, or a shallow clone"),
+    NEEDS_HISTORY,
 ]
 
 MIXED_SECONDS = 1_800

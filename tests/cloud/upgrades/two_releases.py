@@ -12,6 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from localcloud.templates.synthesis import synthesize
 from tests.cloud.conftest import ROOT
 from tests.cloud.instance import INSTANCE, SOURCES
@@ -39,6 +41,11 @@ def has_history() -> bool:
         return not subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
     except FileNotFoundError:
         return False
+
+
+NEEDS_HISTORY = pytest.mark.skipif(
+    not has_history(), reason="no history: a download, or a shallow clone"
+)
 
 
 def release_of(commit: str, folder: Path) -> Path:

@@ -123,6 +123,7 @@ def check(folder: Path, seed: int, count: int) -> None:
     while trying.poll() is None:
         if seen := watched.events():
             trying.kill()
+            trying.wait()
             raise AssertionError(seen)
         time.sleep(0.1)
     stdout, stderr = trying.communicate()
