@@ -36,11 +36,14 @@ def make_cluster(making: Making, properties: Properties) -> Made:
 
 
 def make_capacity_provider(making: Making, properties: Properties) -> Made:
-    """Machines of the instance's own, by name only: tasks are processes of this machine."""
+    """Machines of the instance's own, by name only: tasks are processes of this machine. One that a
+    deployment before this one left in the folder of the local cloud stays."""
     ecs = making.client("ecs")
     name = properties.need("Name")
     group = properties.need("AutoScalingGroupProvider")["AutoScalingGroupArn"]
-    ecs.create_capacity_provider(name=name, autoScalingGroupProvider={"autoScalingGroupArn": group})
+    if not ecs.describe_capacity_providers(capacityProviders=[name])["capacityProviders"]:
+        provider = {"autoScalingGroupArn": group}
+        ecs.create_capacity_provider(name=name, autoScalingGroupProvider=provider)
     return Made(name, {}, lambda: ecs.delete_capacity_provider(capacityProvider=name))
 
 

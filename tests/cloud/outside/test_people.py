@@ -17,6 +17,7 @@ from lakebed.bootstrap.aws import open_instance
 from lakebed.bootstrap.doctor.examinations import Examination
 from lakebed.cli.main import program
 from lakebed.config.people.table_access import LakeArns, TablePatterns, on_items, reading
+from lakebed.doctor.check import DoctorReport
 from lakebed.errors import DeniedError, InvalidError
 from lakebed.lake import Lake
 from lakebed.model.names import TableId
@@ -39,6 +40,7 @@ from tests.dsl.table_rows import SCHEMA, rows, same_rows
 
 TABLE = TableId("0" * 32)
 DIRECT = "direct"
+EXAMINATIONS_MAX = 3
 LAKE = LakeArns(
     partition="aws",
     region=REGION,
@@ -224,6 +226,17 @@ def test_who_looks_after_an_instance_starts_tasks(
     stop_tasks(instance)
 
 
+def examined() -> DoctorReport:
+    """Examine the instance; again, as its readers would, when a service was too busy."""
+    for _ in range(EXAMINATIONS_MAX):
+        examination = Examination(f"aws:{INSTANCE}")
+        report = examination.run()
+        examination.close()
+        if not any("is busy" in one.why for one in report.outcomes):
+            break
+    return report
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("role", ["operator", "admin"])
 def test_the_doctor_is_denied_nothing(
@@ -232,9 +245,7 @@ def test_the_doctor_is_denied_nothing(
     with instance.lake() as lake:
         lake.create_table("examined", SCHEMA).ingest(rows(5))
     with people[role].at_work(), patch.dict(os.environ, {"LAKEBED_CACHE": str(tmp_path)}):
-        examination = Examination(f"aws:{INSTANCE}")
-        report = examination.run()
-        examination.close()
+        report = examined()
     denied = [f"{one.id}: {one.why}" for one in report.outcomes if "must permit" in one.why]
     assert not denied
     found = {one.id for one in report.of("found")}
