@@ -92,8 +92,8 @@ def instance(
     return TaskInstance(ministack, environment)
 
 
-def until(what: str, is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS_MAX
+def until(what: str, is_so: Callable[[], bool], seconds_max: int = SECONDS_MAX) -> None:
+    end = time.monotonic() + seconds_max
     while not is_so():
         assert time.monotonic() < end, f"never: {what}"
         time.sleep(0.3)

@@ -2,33 +2,25 @@
 within the limits of a small task. A machine with the umask 077 put their folders together."""
 
 import json
-import re
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from lakebed.bootstrap.tasks.task_process import opened
-from lakebed.config.environments import variables_of
-from lakebed.config.fargate import check_task_size
 from lakebed.feed import FeedDefinitions
 from lakebed.lake import Lake
-from lakebed.ports.job_queue import JobQueue
 from stacks.constructs.image_context import image_context
+from tests.e2e.task_images import MEMORY_MIB, does_its_job, is_empty, small
 from tests.e2e.task_instance import (
-    SECONDS_MAX,
     TaskInstance,
     instance,  # noqa: F401 - it is a fixture
     ministack,  # noqa: F401 - it is a fixture
-    until,
 )
 from tests.servers.built_images import CACHE, build, skip_where_images_cannot_be_built
-from tests.servers.containers import KILLED, Container, container
+from tests.servers.containers import KILLED, Container
 from tests.servers.image_folder import KERNELS_MIN, LOAD_ALL, private_umask
 from tests.servers.nobody import USER
 from tests.unit.tables.lakes import SCHEMA, ids, rows
@@ -37,7 +29,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_000)]
 """The first test also waits for all images, and on a new machine for their base."""
 
 KINDS = ("ingest", "compaction", "feeds")
-VCPUS, MEMORY_MIB = "0.5", 1_024
 FEED = """
 [feed.trips]
 source = {{ s3 = "{url}", list_seconds = 1 }}
@@ -87,75 +78,6 @@ def box(
 ) -> Iterator[Container]:
     with small(images[request.param], tmp_path / "box") as made:
         yield made
-
-
-def small(image: str, folder: Path) -> AbstractContextManager[Container]:
-    """Return a container of an image, of the size of a small task."""
-    check_task_size(vcpus=VCPUS, memory_mib=MEMORY_MIB)
-    return container(image, folder, memory_mib=MEMORY_MIB, vcpus=float(VCPUS))
-
-
-def run_task(
-    box: Container,
-    instance: TaskInstance,  # noqa: F811 - the fixture
-    is_done: Callable[[], bool],
-) -> tuple[list[dict[str, object]], set[str]]:
-    """Run an image's task until its jobs are done, then stop it as ECS does.
-
-    Returns the lines that it wrote, and the modules that it imported.
-    """
-    size = {"task_vcpus": VCPUS, "task_memory_mib": str(MEMORY_MIB)}
-    variables = {
-        **variables_of(msgspec.structs.replace(instance.environment, **size)),
-        **instance.server.environment(),
-        "LAKEBED_KERNELS": "always",
-        "PYTHONPROFILEIMPORTTIME": "1",
-    }
-    log = box.folder / "imported"
-    with log.open("w") as errors:
-        command = box.command(variables)
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-        try:
-            until("the jobs are done", lambda: process.poll() is not None or is_done())
-            assert process.poll() is None, log.read_text()[-2_000:]
-            box.stop()
-            out, _ = process.communicate(timeout=SECONDS_MAX)
-        finally:
-            process.kill()
-            process.wait()
-    told = log.read_text()
-    assert process.returncode == 0, told[-2_000:]
-    imported = set(re.findall(r"\| +([\w.]+)$", told, re.MULTILINE))
-    return [json.loads(line) for line in out.splitlines()], imported
-
-
-def is_empty(queue: JobQueue) -> bool:
-    return queue.depth() == (0, 0)
-
-
-def written(before: set[str], after: set[str]) -> dict[str, str]:
-    """Return by path who owns what is new, or was changed."""
-    parts = [line.split("\t") for line in after - before]
-    return {path: owner for path, owner, *_ in parts}
-
-
-def does_its_job(
-    box: Container,
-    instance: TaskInstance,  # noqa: F811 - the fixture
-    is_done: Callable[[], bool],
-) -> None:
-    """Run a task until its jobs are done: it compiles nothing, writes below /tmp only, and stops
-    when it is told."""
-    assert box.run("true").returncode == 0  # makes what is mounted on
-    before = box.files()
-    lines, imported = run_task(box, instance, is_done)
-    changed = written(before, box.files())
-    (ended,) = [line for line in lines if line["event"] == "task_ended"]
-    assert ended["ending"] == "stopped"
-    assert {"lakebed.kernels.merging", "lakebed.kernels.toolchain.native"} <= imported
-    assert "numba" not in imported
-    assert not [path for path in changed if not f"{path}/".startswith("tmp/")]
-    assert {owner for path, owner in changed.items() if path != "tmp"} <= {str(USER)}
 
 
 def test_each_image_does_its_job_compiles_nothing_and_stops_when_it_is_told(

@@ -6,6 +6,9 @@ differs in two things: Debian's testing release and not its stable one, and a Py
 built. All else is as Docker does it: each step of the Dockerfile, packages by their hashes, the
 user, the entry point.
 
+An image for the other architecture is built the same way, where the kernel of this machine hands
+its programs to an emulator; that takes half an hour, not a minute.
+
 Base and layers are kept in `.cache/built-images`: a second build takes seconds, and one after a
 change of our code compiles its kernels again.
 """
@@ -43,6 +46,12 @@ BASE_OPTIONS = (
     "--dpkgopt=force-unsafe-io",
     *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "locale", "man")),
 )
+HERE = "arm64" if platform.machine() in ("arm64", "aarch64") else "amd64"
+"""This machine's architecture, as Debian and images call it."""
+OTHER = {"amd64": "arm64", "arm64": "amd64"}[HERE]
+EMULATOR = {"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}[OTHER]
+EMULATORS = Path("/proc/sys/fs/binfmt_misc")
+"""What Linux hands programs of other architectures to."""
 PATH = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 CACHE = ROOT / ".cache" / "built-images"
 PIP_SETTINGS = ("cert", "extra-index-url", "index-url", "proxy", "trusted-host")
@@ -63,6 +72,16 @@ def skip_where_images_cannot_be_built() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     if not _can_mount_overlays():
         pytest.skip(f"no overlay can be mounted in {CACHE}: a container would be a copy")
+
+
+def skip_where_the_other_architecture_is_not_emulated() -> None:
+    """Skip also where an emulator is there that programs in a container do not see: its entry has
+    no flag F."""
+    skip_where_images_cannot_be_built()
+    entry = EMULATORS / EMULATOR
+    flags = re.findall(r"^flags: (\w+)", entry.read_text(), re.MULTILINE) if entry.exists() else []
+    if not any("F" in one for one in flags):
+        pytest.skip(f"no {EMULATOR} for containers: apt install qemu-user-binfmt (Debian 13)")
 
 
 def _can_mount_overlays() -> bool:
@@ -91,16 +110,16 @@ BUILDAH = (
 )
 
 
-def build(kind: str, context: Path) -> str:
+def build(kind: str, context: Path, architecture: str = HERE) -> str:
     """Build the image of `containers/KIND` from the folder for it. Returns its name."""
-    name = f"localhost/lakebed-{kind}"
+    name = f"localhost/lakebed-{kind}-{architecture}"
     for path in [context, *context.rglob("*")]:
         os.utime(path, (0, 0))  # by which buildah tells layers apart, and Docker does not
     with _alone():
-        base = _base(context / "Dockerfile")
+        base = _base(context / "Dockerfile", architecture)
         buildah(
             *("bud", "--isolation=chroot", "--network=host", "--layers", "--pull-never"),
-            *(f"--from={base}", f"--tag={name}"),
+            *(f"--from={base}", f"--tag={name}", f"--arch={architecture}"),
             *(f"--volume={there}:{inside}:ro" for there, inside in _pip_settings()),
             str(context),
         )
@@ -135,25 +154,26 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _base(dockerfile: Path) -> str:
+def _base(dockerfile: Path, architecture: str) -> str:
     """Return the name of what stands in for the base that a Dockerfile names."""
     (python,) = re.findall(r"^FROM \S+/python:([0-9.]+)-slim", dockerfile.read_text(), re.MULTILINE)
-    return _base_with(python)
+    return _base_with(python, architecture)
 
 
-def _base_with(python: str) -> str:
+def _base_with(python: str, architecture: str = HERE) -> str:
     packages = [name.format(python=python) for name in BASE_PACKAGES]
-    recipe = json.dumps([SUITE, packages, BASE_OPTIONS, PATH])
+    recipe = json.dumps([SUITE, packages, BASE_OPTIONS, PATH, architecture])
     name = f"localhost/lakebed-base:{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
     if buildah("inspect", "--type=image", name, check=False).returncode != 0:
-        _make_base(name, python, packages)
+        _make_base(name, python, packages, architecture)
     return name
 
 
-def _make_base(name: str, python: str, packages: Sequence[str]) -> None:
+def _make_base(name: str, python: str, packages: Sequence[str], architecture: str) -> None:
     archive = CACHE / "base.tar"
+    more = [f"--architectures={architecture}", f"--include={','.join(packages)}"]
     made = subprocess.run(
-        ["mmdebstrap", *BASE_OPTIONS, f"--include={','.join(packages)}", SUITE, str(archive)],
+        ["mmdebstrap", *BASE_OPTIONS, *more, SUITE, str(archive)],
         capture_output=True,
         text=True,
         check=False,
@@ -167,7 +187,7 @@ def _make_base(name: str, python: str, packages: Sequence[str]) -> None:
         buildah("add", container, str(archive), "/")
         make = (f"python{python}", "-m", "venv", "/usr/local")
         buildah("run", "--isolation=chroot", container, "--", *make)
-        buildah("config", f"--env=PATH={PATH}", container)
+        buildah("config", f"--env=PATH={PATH}", f"--arch={architecture}", container)
         buildah("commit", container, name)
     finally:
         buildah("rm", container)
