@@ -12,7 +12,7 @@ import lakebed
 from lakebed.bootstrap.tasks.task_process import opened
 from lakebed.lake import Lake
 from stacks.constructs.image_context import image_context
-from tests.e2e.task_images import does_its_job, is_empty, small
+from tests.e2e.images.task_images import does_its_job, is_empty, small
 from tests.e2e.task_instance import (
     TaskInstance,
     instance,  # noqa: F401 - it is a fixture
