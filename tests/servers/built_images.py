@@ -46,10 +46,11 @@ BASE_OPTIONS = (
     "--dpkgopt=force-unsafe-io",
     *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "locale", "man")),
 )
-HERE = "arm64" if platform.machine() in ("arm64", "aarch64") else "amd64"
-"""This machine's architecture, as Debian and images call it."""
-OTHER = {"amd64": "arm64", "arm64": "amd64"}[HERE]
-EMULATOR = {"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}[OTHER]
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+"""By architecture, as Debian and images call it, what its programs call the machine."""
+OWN_ARCHITECTURE = "arm64" if platform.machine() in ("arm64", "aarch64") else "amd64"
+(OTHER_ARCHITECTURE,) = MACHINES.keys() - {OWN_ARCHITECTURE}
+EMULATOR = f"qemu-{MACHINES[OTHER_ARCHITECTURE]}"
 EMULATORS = Path("/proc/sys/fs/binfmt_misc")
 """What Linux hands programs of other architectures to."""
 PATH = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -110,7 +111,7 @@ BUILDAH = (
 )
 
 
-def build(kind: str, context: Path, architecture: str = HERE) -> str:
+def build(kind: str, context: Path, architecture: str = OWN_ARCHITECTURE) -> str:
     """Build the image of `containers/KIND` from the folder for it. Returns its name."""
     name = f"localhost/lakebed-{kind}-{architecture}"
     for path in [context, *context.rglob("*")]:
@@ -160,7 +161,7 @@ def _base(dockerfile: Path, architecture: str) -> str:
     return _base_with(python, architecture)
 
 
-def _base_with(python: str, architecture: str = HERE) -> str:
+def _base_with(python: str, architecture: str = OWN_ARCHITECTURE) -> str:
     packages = [name.format(python=python) for name in BASE_PACKAGES]
     recipe = json.dumps([SUITE, packages, BASE_OPTIONS, PATH, architecture])
     name = f"localhost/lakebed-base:{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"

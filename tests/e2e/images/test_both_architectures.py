@@ -19,8 +19,9 @@ from tests.e2e.task_instance import (
     ministack,  # noqa: F401 - it is a fixture
 )
 from tests.servers.built_images import (
-    HERE,
-    OTHER,
+    MACHINES,
+    OTHER_ARCHITECTURE,
+    OWN_ARCHITECTURE,
     build,
     skip_where_the_other_architecture_is_not_emulated,
 )
@@ -65,16 +66,16 @@ def images() -> dict[str, str]:
     """Returns by architecture the name of the image that merges."""
     skip_where_the_other_architecture_is_not_emulated()
     folder = image_context("compaction")
-    return {one: build("compaction", folder, one) for one in (HERE, OTHER)}
+    return {architecture: build("compaction", folder, architecture) for architecture in MACHINES}
 
 
 def test_an_image_of_the_other_architecture_holds_each_kernel(
     images: dict[str, str], tmp_path: Path
 ) -> None:
-    with small(images[OTHER], tmp_path / "box") as box:
+    with small(images[OTHER_ARCHITECTURE], tmp_path / "box") as box:
         machine = box.run("python", "-c", "import platform; print(platform.machine())")
         done = box.run("python", "-c", LOAD_ALL)
-    assert machine.stdout.strip() == {"arm64": "aarch64", "amd64": "x86_64"}[OTHER]
+    assert machine.stdout.strip() == MACHINES[OTHER_ARCHITECTURE]
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[1]) >= KERNELS_MIN
 
@@ -101,4 +102,4 @@ def test_tasks_of_both_architectures_write_the_same_file(
             key = file.path.removeprefix(f"s3://{BUCKET}/")
             written[architecture] = clients.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
     app.close()
-    assert written[HERE] == written[OTHER]
+    assert written[OWN_ARCHITECTURE] == written[OTHER_ARCHITECTURE]
