@@ -46,6 +46,15 @@ class WindowSealedError(ConflictError):
     """
 
 
+class TooManyWindowsError(InvalidError):
+    """The rows of one commit lie in more windows of event time than it may count.
+
+    What is done: nothing was written. What you can do: nothing where records come one by one: the
+    worker reads half as many, and commits those. Where one object, or one message, holds that many,
+    use longer windows.
+    """
+
+
 class PositionGoneError(InvalidError):
     """The source no longer has the records behind the position: its retention or a truncation took
     them before they were read.

@@ -33,6 +33,7 @@ from lakebed.feeds.reading.joined_records import joined, small_together
 from lakebed.feeds.round_changes import (
     MadeSplit,
     SplitRecords,
+    check_window_count,
     event_time_of,
     recorded_gaps,
     report_dropped,
@@ -71,6 +72,10 @@ class RoundCommitted(msgspec.Struct, frozen=True):
     number: TransactionNumber
     at: dict[str, SplitAt]
     tally: Tally
+
+    def plus(self, later: RoundCommitted) -> RoundCommitted:
+        """Return this round and one after it, of other source splits, as one."""
+        return RoundCommitted(later.number, self.at | later.at, self.tally.plus(later.tally))
 
 
 class _Round(msgspec.Struct, frozen=True):
@@ -135,6 +140,7 @@ class CommitRound(Generic[BatchT]):
                 it are committed.
             TooManyBadError: the policy stops it, as too many of this hour's records are bad; all of
                 these are committed.
+            TooManyWindowsError: bring fewer records.
             TableBusyError: compaction must catch up first.
             UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
                 found.
@@ -254,6 +260,7 @@ class CommitRound(Generic[BatchT]):
         made = [
             self._rows_of(round_, one, held.get(one.part.split, ()), in_quarantine) for one in made
         ]
+        check_window_count(made)
         bad = [one for one in made if any(rows.quarantine is not None for rows in one.rows)]
         if bad:
             made = self._quarantined(round_, made, bad, in_quarantine)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.errors import InvalidError
+from lakebed.feed_errors import TooManyWindowsError
 from lakebed.model.feeds.windows import WINDOWS_MAX, WindowCount, WindowRules
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 
@@ -48,7 +48,7 @@ def window_counts(
     that were diverted or dropped, as they are late.
 
     Raises:
-        InvalidError: there are more windows than one commit may count.
+        TooManyWindowsError: there are more than one commit may count.
     """
     rows = _by_window(stored, rules)
     late = Counter[Micros]() if left_out is None else _by_window(left_out, rules)
@@ -56,13 +56,18 @@ def window_counts(
     return tuple(WindowCount(start, rows[start], late[start]) for start in starts)
 
 
+def too_many_windows(count: int) -> TooManyWindowsError:
+    """Return the error of rows that lie in so many windows."""
+    hint = "use longer windows, or put fewer records into one object or message"
+    return TooManyWindowsError("too many windows", count=count, max=WINDOWS_MAX, hint=hint)
+
+
 def _by_window(times: Times, rules: WindowRules) -> Counter[Micros]:
     starts = pa.array(_micros(times) // rules.window * rules.window)
     counted = pc.value_counts(starts).flatten()
     count = len(counted[0])
     if count > WINDOWS_MAX:
-        hint = "commit fewer records at once, or use longer windows"
-        raise InvalidError("too many windows", count=count, max=WINDOWS_MAX, hint=hint)
+        raise too_many_windows(count)
     found, rows = (column.to_pylist() for column in counted)  # bounded: by WINDOWS_MAX, just above
     return Counter(dict(zip(map(Micros, found), rows, strict=True)))
 

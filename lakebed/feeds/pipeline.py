@@ -24,6 +24,7 @@ from lakebed.feed_errors import (
     OwnerFencedError,
     PositionGoneError,
     PositionMovedError,
+    TooManyWindowsError,
     WindowSealedError,
 )
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted
@@ -34,10 +35,11 @@ from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pacing.flush import Flush
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pacing.spilling import SpillingSource
-from lakebed.feeds.rotation import Waiting, minute_of, reason_to_commit
+from lakebed.feeds.rotation import Rotation, Waiting, minute_of
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.feeds.positions import Position
+from lakebed.model.feeds.windows import SPLITS_MAX
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.record_source import RecordSource, SourceSplit
@@ -50,9 +52,6 @@ TRIES_MAX = 5
 READ_BYTES = 4 << 20
 """Of one read: so source splits take turns."""
 DISCOVER_SECONDS = 30.0
-REPORTS_EACH, SILENCES_REPORTED = 0.4, 3.0
-"""Of the time until a source split is idle: how often its owner says that it has no more, and how
-long it does."""
 REST_SECONDS = 0.05
 OWN_SECONDS = 2.0
 """How often it is asked which source splits this process is to own."""
@@ -104,8 +103,8 @@ class Pipeline(Generic[BatchT]):
         self._rounds = rounds
         self._clock = clock
         rules = rules or PipelineRules()
-        self._limits = rules.limits
-        self._records_gaps, self._idle_seconds = rules.records_gaps, rules.idle_seconds
+        self._rotation = Rotation(rules.limits, rules.idle_seconds)
+        self._records_gaps = rules.records_gaps
         self.flow = Flow(
             rules.congestion,
             per_second=rules.records_per_second,
@@ -114,7 +113,6 @@ class Pipeline(Generic[BatchT]):
             table=table.name,
             connection=connection.id,
         )
-        self._reported = 0.0
         self._splits = splits or OwnsAll()
         self._held = held or HeldBytes()
         self._open: dict[str, OpenSplit[BatchT]] = {}
@@ -169,9 +167,9 @@ class Pipeline(Generic[BatchT]):
         is_wanted = is_draining or self._flush.is_wanted or self._held.is_to_commit(self)
         now, wall = self._clock.monotonic(), self._clock.now()
         is_due = waiting.records and is_wanted
-        if not waiting.records and self._has_silence_to_report(now):
+        if not waiting.records and self._rotation.has_silence_to_report(waiting, now):
             return Turn(has_read, self._commit())
-        if is_due or reason_to_commit(self._limits, waiting, now=now, wall=wall):
+        if is_due or self._rotation.reason(waiting, now=now, wall=wall):
             return Turn(has_read, self._commit())
         return Turn(has_read, None)
 
@@ -217,7 +215,7 @@ class Pipeline(Generic[BatchT]):
             one.reader.close()
         self._open.clear()
         self._held.hold(self, 0)
-        self._owned = None
+        self._owned, self._caught_up = None, False
 
     def close(self) -> None:
         """Drop what is held, and the source's connections; give up what is owned."""
@@ -290,7 +288,7 @@ class Pipeline(Generic[BatchT]):
 
     def _read(self) -> bool:
         """Read a little of each source split, as long as there is room."""
-        room = min(self._limits.size - self._waiting().size, self._held.room)
+        room = min(self._rotation.size - self._waiting().size, self._held.room)
         has_read, self._caught_up, self._before_gap = False, True, False
         for one in in_turn(self._open.values()):
             if room <= 0 or not self.flow.pace.may_read(self._clock.monotonic()):
@@ -349,21 +347,25 @@ class Pipeline(Generic[BatchT]):
 
     def _commit(self) -> RoundCommitted | None:
         """Commit what is held. None: the round was refused, and is read again."""
-        reports = self._idle_seconds is not None
+        reports = self._rotation.reports_silence
         taken = [one for one in self._open.values() if one.held or (reports and one.is_caught_up)]
+        self._rotation.reported(self._clock.monotonic())
+        done = None
+        for first in range(0, len(taken), SPLITS_MAX):
+            some = self._commit_splits(taken[first : first + SPLITS_MAX])
+            if some is None:
+                break
+            done = some if done is None else done.plus(some)
+        return done
+
+    def _commit_splits(self, taken: list[OpenSplit[BatchT]]) -> RoundCommitted | None:
+        """Commit what is held of some source splits. None: the round was refused."""
         parts = [
             SplitRecords(
-                one.split.name,
-                one.owner,
-                one.at,
-                tuple(one.held),
-                is_caught_up=one.is_caught_up,
+                one.split.name, one.owner, one.at, tuple(one.held), is_caught_up=one.is_caught_up
             )
             for one in taken
         ]
-        self._reported = self._clock.monotonic()
-        if not parts:
-            return None
         done = self._commit_parts(parts)
         if done is None:
             return None
@@ -375,26 +377,22 @@ class Pipeline(Generic[BatchT]):
         self._held.hold(self, self._waiting().size)
         return done
 
-    def _has_silence_to_report(self, now: float) -> bool:
-        """Whether the table is to hear that source splits have no more records: for some time after
-        the last ones, so that they hold the watermark back no longer (protocol R18)."""
-        if self._idle_seconds is None or not self._caught_up or not self._newest:
-            return False
-        is_time = now - self._reported >= self._idle_seconds * REPORTS_EACH
-        return is_time and now - self._newest <= self._idle_seconds * SILENCES_REPORTED
-
     def _commit_parts(self, parts: list[SplitRecords[BatchT]]) -> RoundCommitted | None:
         """Commit a round. None: it was refused, and everything is read again."""
         try:
             relief = self.flow.relief(self._clock.monotonic())
             done = self._rounds.run(self.table, self.connection, parts, relief)
         except LakebedError as error:  # it may have marked positions before it failed
+            reads = [records.size for part in parts for records in part.records]
             self.forget()
+            if isinstance(error, TooManyWindowsError) and self._rotation.divide(reads):
+                return None
             is_refused = isinstance(error, AGAIN) and not isinstance(error, OwnerFencedError)
             self._refused = self._refused + 1 if is_refused else 0
             if not is_refused or self._refused >= TRIES_MAX:
                 raise
             return None
         self._refused = 0
+        self._rotation.committed()
         self.flow.committed(self._clock.monotonic())
         return done

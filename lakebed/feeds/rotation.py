@@ -1,12 +1,17 @@
-"""When records that were read are committed: pure decisions."""
+"""When records that were read are committed, and how many at once: pure decisions."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
 from lakebed.model.names import Micros
 
 MINUTE_MICROS = 60_000_000
+REPORTS_EACH, SILENCES_REPORTED = 0.4, 3.0
+"""Of the time until a source split is idle: how often its owner says that it has no more, and how
+long it does."""
 
 
 class RotationLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,3 +70,59 @@ def reason_to_commit(limits: RotationLimits, waiting: Waiting, *, now: float, wa
     if waiting.is_caught_up and now - waiting.newest >= limits.idle_seconds:
         return "idle"
     return ""
+
+
+class Rotation:
+    """When one pipeline commits what it holds.
+
+    limits: of its rounds.
+    idle_seconds: how long a source split says nothing until it is idle; None: event time does not
+        count.
+    """
+
+    def __init__(self, limits: RotationLimits, idle_seconds: float | None = None) -> None:
+        self._limits = limits
+        self._idle_seconds = idle_seconds
+        self._size = limits.size
+        self._reported = 0.0
+
+    @property
+    def size(self) -> int:
+        """How many bytes a round holds now: fewer than the limit after one that was too large."""
+        return self._size
+
+    @property
+    def reports_silence(self) -> bool:
+        """Whether the table hears of source splits that have no more records."""
+        return self._idle_seconds is not None
+
+    def reason(self, waiting: Waiting, *, now: float, wall: Micros) -> str:
+        """Return why a round is committed now; "": it is not."""
+        limits = msgspec.structs.replace(self._limits, size=self._size)
+        return reason_to_commit(limits, waiting, now=now, wall=wall)
+
+    def has_silence_to_report(self, waiting: Waiting, now: float) -> bool:
+        """Whether the table is to hear that source splits have no more records: for some time after
+        the last ones, so that they hold the watermark back no longer (protocol R18)."""
+        if self._idle_seconds is None or not waiting.is_caught_up or not waiting.newest:
+            return False
+        is_time = now - self._reported >= self._idle_seconds * REPORTS_EACH
+        return is_time and now - waiting.newest <= self._idle_seconds * SILENCES_REPORTED
+
+    def reported(self, now: float) -> None:
+        """Remember that the table hears now which source splits have no more records."""
+        self._reported = now
+
+    def divide(self, reads: Sequence[int]) -> bool:
+        """Let the next rounds be half as large as one that cannot be committed whole. reads: bytes
+        of each read that it came in. Returns whether they can be smaller: one read gives at least
+        a record, or all records of an item."""
+        size = sum(reads)
+        if size <= 1 or (len(reads) == 1 and size > self._size):
+            return False
+        self._size = max(1, min(size, self._size) // 2)
+        return True
+
+    def committed(self) -> None:
+        """Let the next round be a fourth larger than this one was allowed to be."""
+        self._size = min(self._limits.size, self._size + self._size // 4 + 1)

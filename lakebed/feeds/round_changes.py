@@ -10,11 +10,12 @@ import msgspec
 
 from lakebed.feed_errors import RecordRefusedError
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of
+from lakebed.feeds.event_windows import too_many_windows
 from lakebed.feeds.made_rows import MadeRows
 from lakebed.ingest.stage_rows import StagedRows
 from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
-from lakebed.model.feeds.windows import SplitTime, WindowCount, WindowRules
+from lakebed.model.feeds.windows import WINDOWS_MAX, SplitTime, WindowCount, WindowRules
 from lakebed.model.names import Micros, TransactionNumber
 from lakebed.observe import events
 from lakebed.ports.record_source import Records
@@ -168,6 +169,16 @@ def recorded_gaps(
                 str(part.gap_end).encode(),
                 "the source has these records no longer",
             )
+
+
+def check_window_count(made: Sequence[MadeSplit[BatchT]]) -> None:
+    """Refuse a round whose rows lie in too many windows. Raises: TooManyWindowsError."""
+    windows = [each.windows for one in made for each in one.rows]
+    if sum(map(len, windows)) <= WINDOWS_MAX:  # most rounds: none is looked at by itself
+        return
+    starts = {window.start for some in windows for window in some}
+    if len(starts) > WINDOWS_MAX:
+        raise too_many_windows(len(starts))
 
 
 def event_time_of(

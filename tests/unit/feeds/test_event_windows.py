@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.errors import InvalidError
+from lakebed.feed_errors import TooManyWindowsError
 from lakebed.feeds.event_windows import are_ahead, are_late, newest_time, window_counts
 from lakebed.model.feeds.windows import WindowCount, WindowRules, check_windows, window_start
 from lakebed.model.names import Micros
@@ -62,6 +62,6 @@ def test_times_of_all_units_and_of_several_chunks_are_read() -> None:
 
 def test_more_windows_than_a_commit_may_count_are_refused() -> None:
     many = pa.array(np.arange(10_001) * 10_000_000).cast(pa.timestamp("us"))
-    with pytest.raises(InvalidError, match="too many windows"):
+    with pytest.raises(TooManyWindowsError, match="too many windows"):
         window_counts(many, RULES)
     assert len(window_counts(many.slice(1), RULES)) == 10_000

@@ -179,9 +179,20 @@ def test_as_many_windows_as_a_round_may_have_make_one_file(calls: Calls) -> None
     assert sum(window.rows for window in calls.known()[1]) == WINDOWS_MAX
 
 
-def test_more_windows_than_that_are_refused(calls: Calls) -> None:
-    calls.write(*(-60 * window for window in range(WINDOWS_MAX + 1)))
-    text = TEXT.format(folder=calls.folder, late=calls.late, time=calls.time)
-    (done,) = lakebed.Feeds(calls.lake, text).run()
-    assert done.code == "invalid"
-    assert calls.ids() == []
+def test_more_windows_than_that_are_taken_by_several_rounds(calls: Calls) -> None:
+    calls.write(*(60 * (window - 2 * WINDOWS_MAX) for window in range(2 * WINDOWS_MAX)))
+    done = calls.run()
+    assert done.commits > 2
+    assert (done.tally.read, done.tally.stored) == (2 * WINDOWS_MAX, 2 * WINDOWS_MAX)
+    assert calls.ids() == list(range(1, 2 * WINDOWS_MAX + 1))
+    _, windows = calls.known()
+    assert [window.rows for window in windows] == [1] * 2 * WINDOWS_MAX
+
+
+def test_the_windows_of_several_files_are_counted_together(calls: Calls) -> None:
+    for name, first in (("older", -2 * WINDOWS_MAX), ("newer", -WINDOWS_MAX)):
+        calls.write(*(60 * window for window in range(first, first + WINDOWS_MAX)))
+        (calls.folder / "calls.json").rename(calls.folder / f"{name}.json")
+    done = calls.run()
+    assert (done.tally.read, done.tally.stored) == (2 * WINDOWS_MAX, 2 * WINDOWS_MAX)
+    assert calls.ids() == list(range(1, 2 * WINDOWS_MAX + 1))

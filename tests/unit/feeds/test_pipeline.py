@@ -16,6 +16,7 @@ from lakebed.backends.memory import VirtualClock
 from lakebed.decoding.raw_records import lines_as_records
 from lakebed.errors import TableBusyError
 from lakebed.feed_errors import PositionGoneError, PositionMovedError
+from lakebed.feeds import pipeline as pipeline_module
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.land_records import LandRecords
@@ -172,6 +173,30 @@ def test_records_of_several_source_splits_are_committed_together(given: Given) -
     given.pipeline.turn(is_draining=True)
     assert given.values() == [b"1", b"2", b"3"]
     assert given.table.head.state.head().number == before + 1
+
+
+def test_more_source_splits_than_a_change_names_are_committed_one_part_after_the_other(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline_module, "SPLITS_MAX", 2)
+    given.source.lines = {name: name.encode() + b"\n" for name in "abcde"}
+    given.pipeline.turn()
+    before = given.table.head.state.head().number
+    done = given.pipeline.turn(is_draining=True).committed
+    assert done is not None
+    assert (done.number, done.tally.read, sorted(done.at)) == (before + 3, 5, list("abcde"))
+    assert given.values() == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_a_round_that_was_refused_leaves_something_to_do(given: Given) -> None:
+    given.source.lines = {"a": b"1\n"}
+    given.pipeline.turn()
+    another = given.another()
+    another.turn()
+    assert another.turn(is_draining=True).committed is not None
+    given.pipeline.turn()
+    assert given.pipeline.turn(is_draining=True).committed is None
+    assert not given.pipeline.is_idle, "what is behind the committed position was not looked at"
 
 
 def test_nothing_is_committed_before_it_is_time(given: Given) -> None:

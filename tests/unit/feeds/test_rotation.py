@@ -3,6 +3,7 @@
 import pytest
 
 from lakebed.feeds.rotation import (
+    Rotation,
     RotationLimits,
     Waiting,
     minute_of,
@@ -46,3 +47,27 @@ def test_a_round_is_committed_when_a_minute_begins_where_that_is_wanted() -> Non
     assert not reason_to_commit(at_minutes, SOME, now=110, wall=wall)
     assert reason_to_commit(at_minutes, SOME, now=110, wall=Micros(wall + 1)) == "minute"
     assert not reason_to_commit(LIMITS, SOME, now=110, wall=Micros(wall + 1))
+
+
+def test_rounds_become_smaller_until_one_fits_and_larger_again() -> None:
+    rotation = Rotation(LIMITS)
+    sizes = []
+    while rotation.divide([rotation.size // 2, rotation.size - rotation.size // 2]):
+        sizes.append(rotation.size)
+    assert sizes == [500, 250, 125, 62, 31, 15, 7, 3, 1]
+    assert rotation.reason(waiting(size=1), now=110, wall=Micros(0)) == "size"
+    for _ in range(40):
+        rotation.committed()
+    assert rotation.size == LIMITS.size
+
+
+@pytest.mark.parametrize(
+    ("reads", "may_be_smaller", "size"),
+    [([400], True, 200), ([900, 300], True, 500), ([1_001], False, 1_000), ([1], False, 1_000)],
+)
+def test_a_round_of_one_item_can_be_no_smaller(
+    reads: list[int], *, may_be_smaller: bool, size: int
+) -> None:
+    rotation = Rotation(LIMITS)
+    assert rotation.divide(reads) is may_be_smaller
+    assert rotation.size == size
