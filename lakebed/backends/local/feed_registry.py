@@ -82,7 +82,7 @@ class SqliteFeedRegistry:
     """Definitions by kind and name, in the file `feeds.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(Path(root) / "feeds.sqlite", _SCHEMA)
+        self._database = SqliteDatabase(Path(root) / "feeds.sqlite", _SCHEMA, is_moved=True)
 
     def number(self) -> int:
         """Return how often definitions were changed."""

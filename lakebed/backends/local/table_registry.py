@@ -97,7 +97,9 @@ class SqliteTableRegistry:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         path = Path(root) / "tables.sqlite"
-        self._database = SqliteDatabase(path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES)
+        self._database = SqliteDatabase(
+            path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES, is_moved=True
+        )
 
     def claim(self, name: TableName, table: TableId, *, declared: bool = False) -> None:
         """Give a free name to a table."""

@@ -2,13 +2,20 @@
 
 import multiprocessing
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lakebed.backends.local import FileSecrets, SqliteFeedRegistry, SqliteLeases
+from lakebed.backends.local import (
+    FileSecrets,
+    SqliteFeedRegistry,
+    SqliteLeases,
+    SqliteTableRegistry,
+    sqlite_database,
+)
 from lakebed.errors import (
     CorruptError,
     DeniedError,
@@ -19,6 +26,7 @@ from lakebed.errors import (
 )
 from lakebed.feed_errors import SecretMissingError
 from lakebed.model.feeds.definitions import FeedFailure, NamedDefinition
+from lakebed.model.names import TableId, table_name
 from lakebed.ports.leases import OwnerNumber, WorkerId
 
 ANN = WorkerId("ann")
@@ -97,6 +105,36 @@ def test_a_definition_that_was_changed_by_a_disk_is_damage(tmp_path: Path, chang
     edited(tmp_path / "feeds.sqlite", "DELETE FROM registry")
     with pytest.raises(CorruptError, match="number is gone"):
         registry.number()
+
+
+def test_names_and_definitions_need_no_write_ahead_file(tmp_path: Path) -> None:
+    """A bit of that file that flips takes all commits from there on away, without a word."""
+    tables, feeds = SqliteTableRegistry(tmp_path), SqliteFeedRegistry(tmp_path)
+    names = [table_name(f"t{number}") for number in range(20)]
+    for name in names:
+        tables.claim(name, TableId(name * 2))
+    feeds.put(FEED, 0)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for file in ("tables.sqlite", "feeds.sqlite"):
+        shutil.copy(tmp_path / file, moved)
+    assert [entry.name for entry in SqliteTableRegistry(moved).list()] == sorted(names)
+    assert [entry.definition.name for entry in SqliteFeedRegistry(moved).list("feed")] == ["orders"]
+
+
+def test_names_are_given_while_a_reader_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_database, "BUSY_SECONDS", 0.1)
+    tables = SqliteTableRegistry(tmp_path)
+    tables.claim(table_name("first"), TableId("a" * 32))
+    reader = sqlite3.connect(tmp_path / "tables.sqlite", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM name").fetchall()
+    tables.claim(table_name("second"), TableId("b" * 32))
+    reader.close()
+    tables.claim(table_name("third"), TableId("c" * 32))
+    assert [entry.name for entry in tables.list()] == ["first", "second", "third"]
 
 
 def test_a_full_disk_refuses_and_changes_nothing(tmp_path: Path) -> None:
