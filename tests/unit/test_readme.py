@@ -1,5 +1,6 @@
-"""The README's Python works as printed."""
+"""The README's Python and its feed work as printed."""
 
+import os
 import re
 import subprocess
 import sys
@@ -30,6 +31,26 @@ def test_an_example_of_the_readme_runs_as_printed(tmp_path: Path, block: str) ->
     assert times.endswith("'fare': [3.0, 4.5]}")
     assert explained[0].split() == ["rows", "2"]
     assert rows == "1"
+
+
+def test_the_feed_of_the_readme_runs_and_says_what_is_printed(tmp_path: Path) -> None:
+    section = README.split("\n## A feed\n")[1].split("\n## ")[0]
+    (typed,) = re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    (printed,) = re.findall(r"^```text\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    call = "from lakebed.cli.main import main; main()"
+    lakebed = f'lakebed() {{ "{sys.executable}" -c "{call}" "$@"; }}'
+    run = subprocess.run(
+        ["bash", "-c", f"set -e\n{lakebed}\n{typed}"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    said = run.stdout.partition("rides is to be running\n")[2]
+    split = re.compile(r"\b[0-9a-f]{6}-[0-9a-f]{24}\b")  # of the file's number on its disk
+    assert split.sub("SPLIT", said).splitlines() == split.sub("SPLIT", printed).splitlines()
 
 
 def test_the_readme_has_an_example() -> None:
