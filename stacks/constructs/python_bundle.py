@@ -11,11 +11,13 @@ from __future__ import annotations
 import compileall
 import fcntl
 import hashlib
+import os
 import platform
 import py_compile
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
@@ -42,6 +44,10 @@ SPARK_PYTHON = "3.11"
 """That releases of EMR with Spark 3.5 and 4.0 have, as `python3.11`."""
 GLIBC_MINORS = range(34, 16, -1)
 """Of C libraries that wheels ask for: Amazon Linux 2023 has 2.34."""
+
+UNUSED_SECONDS = 7 * 86_400
+"""After which a bundle, or what bundles are made of, is removed when another is made: each change
+of our code makes one of up to 250 MB."""
 
 THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -182,7 +188,10 @@ class PythonBundle:
             kind = f"py{THIS_PYTHON}" if target.is_compiled else "sources"
             self.folder = CACHE / f"{bundle.name}-{self.digest[:16]}-{kind}"
             if not self.folder.exists():
+                _forget_unused(CACHE, time.time())
                 _put_together(packages, bundle, self.folder, target)
+            for used in (self.folder, *packages):
+                os.utime(used)
 
     def code(self) -> lambda_.Code:
         """Return it as what a function runs."""
@@ -193,6 +202,14 @@ class PythonBundle:
 def bundle_of(bundle: Bundle, target: Target, of_users: tuple[Wheel, ...] = ()) -> PythonBundle:
     """Return a bundle with our code, put together once in a process."""
     return PythonBundle(bundle, target, of_users)
+
+
+def _forget_unused(cache_folder: Path, now: float) -> None:
+    """Remove folders that were not used for long, those of a process that was killed among them."""
+    for folder in cache_folder.iterdir():
+        with suppress(FileNotFoundError):  # another process removes the same
+            if folder.is_dir() and folder.stat().st_mtime < now - UNUSED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unpacked(wheel: Wheel, target: Target) -> Path:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import lakebed
+from stacks.constructs import python_bundle
 from stacks.constructs.python_bundle import FEEDS, ROWS, STATE, Bundle, PythonBundle, target_of
 from tests.servers.built_images import python_of_debian, skip_where_images_cannot_be_built
 from tests.stacks.conftest import IN_PLACE, ROOT, Synthesize
@@ -90,6 +92,27 @@ def test_a_handler_imports_with_nothing_but_its_bundle(assembly: Path, handler: 
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_bundles_that_nothing_used_for_a_week_go_when_another_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / "packages-state-new"
+    for name, days in (("state-old", 8), ("state-new", 6), ("packages-state-new", 6)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "code.py").touch()
+        then = time.time() - days * 86_400
+        os.utime(tmp_path / name, (then, then))
+    monkeypatch.setattr(python_bundle, "CACHE", tmp_path)
+    monkeypatch.setattr(python_bundle, "_packages", lambda *_: packages)
+    made = PythonBundle(STATE, target_of("machine")).folder
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
+        "state-new",
+        packages.name,
+        made.name,
+    }
+    os.utime(made, (0, 0))
+    assert PythonBundle(STATE, target_of("machine")).folder.stat().st_mtime > 0, "it is in use"
 
 
 def test_bundles_fit_and_hold_nothing_of_the_machine(assembly: Path) -> None:
