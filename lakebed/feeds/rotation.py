@@ -81,7 +81,7 @@ class Rotation:
     """
 
     def __init__(self, limits: RotationLimits, idle_seconds: float | None = None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._idle_seconds = idle_seconds
         self._size = limits.size
         self._reported = 0.0
@@ -98,7 +98,7 @@ class Rotation:
 
     def reason(self, waiting: Waiting, *, now: float, wall: Micros) -> str:
         """Return why a round is committed now; "": it is not."""
-        limits = msgspec.structs.replace(self._limits, size=self._size)
+        limits = msgspec.structs.replace(self.limits, size=self._size)
         return reason_to_commit(limits, waiting, now=now, wall=wall)
 
     def has_silence_to_report(self, waiting: Waiting, now: float) -> bool:
@@ -125,4 +125,4 @@ class Rotation:
 
     def committed(self) -> None:
         """Let the next round be a fourth larger than this one was allowed to be."""
-        self._size = min(self._limits.size, self._size + self._size // 4 + 1)
+        self._size = min(self.limits.size, self._size + self._size // 4 + 1)

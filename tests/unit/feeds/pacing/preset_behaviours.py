@@ -262,7 +262,7 @@ def no_value(make: Make) -> str:
 
 def rounds(make: Make) -> str:
     """When they are committed."""
-    limits = make().pipeline()._limits
+    limits = make().pipeline()._rotation.limits
     held = {"since": 0.0, "newest": 0.0, "minute": 0, "is_caught_up": False}
     found = list[str]()
     for reason, size, records, now, wall, is_caught_up in (

@@ -253,7 +253,7 @@ def test_a_worker_waits_where_too_many_values_are_known(
 
 
 def test_a_round_takes_no_more_values_than_an_entry_holds(once: Once) -> None:
-    limits = once.pipeline(NamedStream("a", by_tens))._limits
+    limits = once.pipeline(NamedStream("a", by_tens))._rotation.limits
     assert limits.records == once_values.VALUES_MAX
 
 
