@@ -61,8 +61,7 @@ class ConflictError(LakebedError):
 class UnavailableError(LakebedError):
     """A store was busy, throttled the request, or timed out before it was sent.
 
-    What is done: nothing was written by this call. What you can do: wait, then send the same
-    request again.
+    What is done: this call wrote nothing. What you can do: wait, then send the same request again.
     """
 
     exit_code = 4
@@ -131,8 +130,7 @@ class NewerFormatError(LakebedError):
 
 
 class LogRolledBackError(CorruptError):
-    """The log does not hold what this state has read from it: it was cut, or restored to an earlier
-    time.
+    """The log does not hold what this state has read: it was cut, or restored to an earlier time.
 
     What is done: nothing was changed or shown; a commit that was under way may be in the log. What
     you can do: keep caches and snapshots, they may be all that knows the entries that are gone; run
@@ -141,12 +139,8 @@ class LogRolledBackError(CorruptError):
 
     def __init__(self, number: int, **facts: object) -> None:
         hint = "the log was cut or restored from a copy: keep the cache, run `lakebed fsck`"
-        super().__init__(
-            "the log does not hold an entry that this state has applied",
-            entry=number,
-            hint=hint,
-            **facts,
-        )
+        problem = "the log does not hold an entry that this state has applied"
+        super().__init__(problem, entry=number, hint=hint, **facts)
         self.number = number
 
 
@@ -217,8 +211,7 @@ class TableQuarantinedError(InvalidError):
     """The table was set aside: nothing is done on it or with it until it is brought back.
 
     What is done: nothing; all of its bytes stay. What you can do: find what is damaged (`lakebed
-    fsck TABLE --deep`), restore it, then bring the table back: `lakebed table online TABLE`. Or
-    drop it.
+    fsck TABLE --deep`), restore it, then `lakebed table online TABLE`; or drop the table.
     """
 
 
@@ -287,8 +280,7 @@ class ClockAheadError(UnavailableError):
 class VersionExpiredError(ConflictError):
     """The version of the table that was being read has been collected as garbage.
 
-    What is done: the read stopped; rows given so far are right. What you can do: run the query
-    again.
+    What is done: the read stopped; rows given so far are right. What you can do: query again.
     """
 
 
@@ -359,6 +351,14 @@ class ObjectTooLargeError(InvalidError):
     def __init__(self, path: str, bytes_max: int) -> None:
         hint = "let leaves be smaller: lower leaf_bytes_max"
         super().__init__("an object is too large", path=path, bytes_max=bytes_max, hint=hint)
+
+
+class MergeMemoryError(InvalidError):
+    """A merge needs more memory than `merge_bytes` lets it take.
+
+    What is done: nothing was merged; a compaction job stays rejected. What you can do: open the
+    lake with what `smallest` says, then `Table.compact`; or set a smaller `job_files_max`.
+    """
 
 
 class QueryTooLargeError(InvalidError):

@@ -186,7 +186,9 @@ class CreateCompactionJobs:
             freed = [job.id for job, report in rejected if is_freed(state, job, report)]
             changed = [job.id for job, report in rejected if has_changed(state, job, report, now)]
         for job in freed:
-            self._give_up.run(table, job, reason="its leaf was split: its files are merged there")
+            self._give_up.run(
+                table, job, reason="its leaf or table changed: its files are planned anew"
+            )
         over = {*freed, *changed}
         self._reports.renew([report for job, report in rejected if job.id not in over])
         return [job for job in changed if job not in freed]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lakebed.compaction.run_job import GiveUpCompactionJob
+from lakebed.compaction.run_job import BUG, GiveUpCompactionJob
 from lakebed.errors import InvalidError, LakebedError, NewerFormatError, OutOfMemoryError
 from lakebed.model.jobs import CompactionMessage, decode_message
 from lakebed.model.names import JobId, TableId
@@ -26,6 +26,7 @@ OUTDATED = f"{NewerFormatError.code()}: "
 sent again, as a job that no worker started."""
 
 OUT_OF_MEMORY = f"{OutOfMemoryError.code()}: "
+LASTING = (OUT_OF_MEMORY, BUG)
 """Another job of the same files would end alike: this one keeps them."""
 
 
@@ -68,7 +69,7 @@ class GiveUpDeadJobs:
             message = decode_message(letter.body)
             history = self._tracker.history(message.table, message.job)
             reason = _lasting_reason(history, letter.receives)
-            if reason.startswith(OUT_OF_MEMORY):
+            if reason.startswith(LASTING):
                 self._reject(message, reason)
             elif not reason.startswith(OUTDATED):
                 ended = self._free(message.table, [message.job], letter)

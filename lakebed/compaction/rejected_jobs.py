@@ -3,14 +3,15 @@
 A merge that cannot be done keeps its files, so that no other job is made of them. It rests on the
 table's schema, settings and processing, and on the leaf that it was made for. A damaged object that
 was restored, an iterator that was mended and a machine with more memory are not in the table's
-state: there an operator says so, with `lakebed compact`.
+state, nor is a bug that was mended or a lake that was opened with more `merge_bytes`: there an
+operator says so, with `lakebed compact`.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from lakebed.errors import ObjectTooLargeError, OutOfMemoryError
+from lakebed.errors import MergeMemoryError, ObjectTooLargeError, OutOfMemoryError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.table_state.state import CompactionJob, TableState
@@ -20,6 +21,8 @@ UNTOLD_SECONDS = 86_400
 
 TOO_LARGE = (f"{ObjectTooLargeError.code()}: ", f"{OutOfMemoryError.code()}: ")
 """How reasons begin that smaller leaves do away with."""
+TOO_MANY = f"{MergeMemoryError.code()}: "
+"""How a reason begins that fewer files in a job do away with."""
 
 
 def basis_of(state: TableState, job: CompactionJob) -> str:
@@ -33,13 +36,20 @@ def has_changed(state: TableState, job: CompactionJob, report: JobReport, now: M
     """Whether a job that was rejected may end otherwise now."""
     if not report.basis:
         return now - max(job.at, min(report.at, now)) >= UNTOLD_SECONDS * MICROS_PER_SECOND
-    return report.basis != basis_of(state, job)
+    return _rests_on_other(state, job, report)
 
 
 def is_freed(state: TableState, job: CompactionJob, report: JobReport) -> bool:
-    """Whether a job that was too large is better made anew: its leaf was split, and each leaf can
-    merge its own part of the files."""
+    """Whether a job is better made anew, as other jobs: its leaf was split, and each leaf can merge
+    its own part of files that were too large together; or it had too many files for the memory of a
+    merge, and another setting may give it fewer."""
+    if report.reason.startswith(TOO_MANY):
+        return _rests_on_other(state, job, report)
     return report.reason.startswith(TOO_LARGE) and _is_split(state, job)
+
+
+def _rests_on_other(state: TableState, job: CompactionJob, report: JobReport) -> bool:
+    return report.basis != basis_of(state, job)
 
 
 def _is_split(state: TableState, job: CompactionJob) -> bool:

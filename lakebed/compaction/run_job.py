@@ -15,6 +15,7 @@ from lakebed.errors import (
     GenerationError,
     IteratorError,
     LakebedError,
+    MergeMemoryError,
     NewerFormatError,
     ObjectMissingError,
     ObjectTooLargeError,
@@ -55,8 +56,13 @@ class TakenJob(msgspec.Struct, frozen=True):
     basis: str
 
 
-FINAL = (CorruptError, SumTooLargeError, ObjectTooLargeError, IteratorError)
+FINAL = (CorruptError, SumTooLargeError, ObjectTooLargeError, MergeMemoryError, IteratorError)
 """After these another try would end alike: the job is rejected."""
+
+BUG = "bug: "
+"""How the reason begins of a run that ended in an error that is none of ours."""
+PROBLEM_CHARACTERS_MAX = 200
+"""Of such an error's text in the reason; the log has all of it."""
 
 
 class _UnfitInputsError(Exception):
@@ -96,9 +102,9 @@ class RunCompactionJob(Generic[BatchT]):
         rejected: Callable[[LakebedError], None] = lambda _: None,
     ) -> bool:
         """Merge and commit. False: the job had ended already, or ended while this run was merging,
-        or cannot be done as it is: an input is damaged, a sum or the output too large, an iterator
-        fails. Then it is reported as rejected and keeps its files, so that they are not planned
-        again; `rejected` is reported with the reason.
+        or cannot be done as it is: an input is damaged, a sum or the output too large, the memory
+        of a merge too small, an iterator fails. Then it is reported as rejected and keeps its
+        files, so that they are not planned again; `rejected` is reported with the reason.
 
         A commit that is sent may still be refused; the job's tracker gets a report.
 
@@ -107,6 +113,15 @@ class RunCompactionJob(Generic[BatchT]):
             CorruptError: the table's log or state is damaged; the message comes back.
             FencedError, ConflictError, UnavailableError, UnknownOutcomeError: run it again.
         """
+        try:
+            return self._run(table, job, rejected)
+        except (LakebedError, MemoryError):
+            raise
+        except Exception as error:  # the message comes back; who ends dead jobs has the reason
+            self._reports.report(table.id, job, "failed", reason=_bug_reason(error))
+            raise
+
+    def _run(self, table: OpenTable, job: JobId, rejected: Callable[[LakebedError], None]) -> bool:
         began = self._clock.monotonic()
         try:
             taken = taken_job(table, job)
@@ -204,6 +219,11 @@ class RunCompactionJob(Generic[BatchT]):
         return _UnfitInputsError(
             CorruptError("an input of a job is missing", hint=None, **error.facts)
         )
+
+
+def _bug_reason(error: Exception) -> str:
+    first_line = str(error).partition("\n")[0][:PROBLEM_CHARACTERS_MAX]
+    return f"{BUG}{type(error).__name__}: {first_line}"
 
 
 class GiveUpCompactionJob:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from lakebed.compaction.plan import plan_compactions
 from lakebed.config.settings import TableSettings
 from lakebed.model.files import FileReference, KeyBounds, StoredFile
 from lakebed.model.names import FileName, PartitionId
+from lakebed.model.shared_files import plan_files
 
 _LEAF = PartitionId(1)
 _EVERYWHERE = KeyBounds(b"", None)
 
 
 class CompactionWork(NamedTuple):
-    """What compaction has done.
+    """What ingest has written, and what compaction has done with it.
 
+    files_in: how many files ingest wrote, by their rows.
+    files_merged: how many files merges wrote, by their rows.
     rows_rewritten: by all merges.
     merges: how many jobs ran.
     inputs: how many files they read.
     leaves: how many there are in the end.
     """
 
+    files_in: Counter[int]
+    files_merged: Counter[int]
     rows_rewritten: float
     merges: int
     inputs: int
@@ -34,15 +42,19 @@ def work_to_rest(*, rows: int, job_rows: int, settings: TableSettings) -> Compac
     Keys are spread evenly, so all leaves look alike and one stands for all: it is planned after
     each job, and split when it has too many rows.
 
-    rows: all of them. job_rows: of each ingest job, one file for all leaves.
+    rows: all of them.
+    job_rows: of each ingest job, which writes its files by the plan of all ingest: one for a leaf,
+        or for several neighbours that get few rows.
     """
     leaf: dict[FileName, int] = {}
     made, leaves, taken = 0, 1, 0
+    files_in, files_merged = Counter[int](), Counter[int]()
     rewritten, merges, inputs = 0.0, 0, 0
     while taken < rows:
         arrived = min(job_rows, rows - taken)
         taken += arrived
         made += 1
+        files_in.update(_files_of_job(arrived, leaves, settings.shared_file_rows_max))
         leaf[_name(made)] = arrived // leaves
         while sum(leaf.values()) > settings.leaf_rows_max:
             leaves *= 2
@@ -52,10 +64,19 @@ def work_to_rest(*, rows: int, job_rows: int, settings: TableSettings) -> Compac
                 made += 1
                 merged = sum(leaf.pop(name) for name in file_group)
                 leaf[_name(made)] = merged
+                files_merged[merged] += leaves
                 rewritten += merged * leaves
                 merges += leaves
                 inputs += len(file_group) * leaves
-    return CompactionWork(rewritten, merges, inputs, leaves)
+    return CompactionWork(files_in, files_merged, rewritten, merges, inputs, leaves)
+
+
+@lru_cache
+def _files_of_job(rows: int, leaves: int, shared_file_rows_max: int) -> Mapping[int, int]:
+    """Return how many files an ingest job writes, by their rows."""
+    counts = [(leaf + 1) * rows // leaves - leaf * rows // leaves for leaf in range(leaves)]
+    leaf_groups = plan_files(counts, shared_file_rows_max=shared_file_rows_max)
+    return Counter(sum(counts[leaf] for leaf in leaf_group) for leaf_group in leaf_groups)
 
 
 def _name(number: int) -> FileName:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lakebed.costs.amounts import AMOUNTS, DAYS_OF_MONTH, Amounts
+from lakebed.costs.amounts import AMOUNTS, DAYS_OF_MONTH, EXPIRY_ROUNDED_DAYS, Amounts
 
 GB: Final = 1e9
 HOUR: Final = 3_600.0
@@ -57,10 +57,14 @@ assert set(SERVICES) == set(AMOUNTS), "each thing is charged for by a service"
 
 
 def amounts_of(counts: Mapping[str, float], *, deleted_days: float = 0.0) -> Amounts:
-    """Return what counted usage is of what Amazon charges for. deleted_days: for which a deleted
-    object is kept as an old version."""
+    """Return what counted usage is of what Amazon charges for.
+
+    deleted_days: after which the lifecycle removes the old version that a deleted object is; 0:
+        there is none.
+    """
     found = dict.fromkeys(AMOUNTS, 0.0)
-    found["s3_gb_month"] = counts.get("deleted_bytes", 0.0) * deleted_days / GB / DAYS_OF_MONTH
+    days = deleted_days + EXPIRY_ROUNDED_DAYS if deleted_days else 0.0
+    found["s3_gb_month"] = counts.get("deleted_bytes", 0.0) * days / GB / DAYS_OF_MONTH
     for counter, amount in counts.items():
         if counter in PAID:
             thing, each = PAID[counter]

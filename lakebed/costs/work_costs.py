@@ -6,10 +6,13 @@ messages, reports and units of a job are taken from the design (docs/design/cost
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import msgspec
 
 from lakebed.config.settings import TableSettings
-from lakebed.costs.amounts import DAYS_OF_MONTH, Amounts
+from lakebed.costs.amounts import DAYS_OF_MONTH, EXPIRY_ROUNDED_DAYS, Amounts
 from lakebed.costs.compaction_work import CompactionWork, work_to_rest
 from lakebed.costs.measured import Measured
 
@@ -57,7 +60,8 @@ def ingested_tb(measured: Measured, scenario: WorkScenario) -> Amounts:
     """Return what it takes to bring a TB in, in the jobs of a scenario."""
     jobs = TB / scenario.job_bytes
     hours = TB / measured.row_bytes / measured.ingest_rows_per_core_second / _HOUR / BUSY
-    stored = Amounts(s3_put=_puts(TB, jobs), s3_get=TB / READ_BYTES)
+    puts = _puts(compaction_of(measured, scenario).files_in, measured)
+    stored = Amounts(s3_put=puts, s3_get=TB / READ_BYTES)
     return stored + _task(hours) + _jobs(jobs, INGEST_REPORTS)
 
 
@@ -76,7 +80,7 @@ def compacted_tb(measured: Measured, scenario: WorkScenario) -> Amounts:
     written = work.rows_rewritten * measured.row_bytes
     hours = work.rows_rewritten / measured.merge_rows_per_core_second / _HOUR / BUSY
     stored = Amounts(
-        s3_put=_puts(written, work.merges),
+        s3_put=_puts(work.files_merged, measured),
         s3_get=2 * work.inputs + written / READ_BYTES,
     )
     return stored + _task(hours) + _jobs(work.merges, MERGE_REPORTS)
@@ -86,7 +90,8 @@ def replaced_files(measured: Measured, scenario: WorkScenario) -> Amounts:
     """Return what is kept of files that compaction replaced: a while for readers, then as deleted
     versions."""
     work = compaction_of(measured, scenario)
-    days = scenario.deleted_days + scenario.settings.garbage_seconds_min / 86_400
+    kept_for_readers = scenario.settings.garbage_seconds_min / 86_400
+    days = kept_for_readers + scenario.deleted_days + EXPIRY_ROUNDED_DAYS
     replaced = work.rows_rewritten * measured.row_bytes
     return Amounts(s3_gb_month=replaced / GB * days / DAYS_OF_MONTH)
 
@@ -132,8 +137,11 @@ def _jobs(jobs: float, reports: int) -> Amounts:
     return one * jobs
 
 
-def _puts(written: float, files: float) -> float:
-    """Return the requests that put files of this many bytes together: one each, or its parts, a
-    first and a last one."""
-    each = written / files if files else 0.0
-    return files if each <= PART_BYTES else files * (each / PART_BYTES + 2)
+def _puts(files: Mapping[int, int], measured: Measured) -> float:
+    """Return the requests that put files, given how many there are by their rows: one each, or its
+    parts, a first and a last one."""
+    return sum(_puts_of_file(rows * measured.row_bytes) * files[rows] for rows in files)
+
+
+def _puts_of_file(size: float) -> int:
+    return 1 if size <= PART_BYTES else math.ceil(size / PART_BYTES) + 2

@@ -203,8 +203,8 @@ class SortedFiles(Protocol[BatchT]):
         key_range: holds every row.
 
         Raises:
-            As `merge` and `write`. InvalidError: the memory allowed does not hold so many parts;
-            it tells how much would.
+            As `merge` and `write`. MergeMemoryError: the memory allowed does not hold so many
+            parts; it tells how much would.
         """
         ...
 

@@ -45,7 +45,7 @@ class FileMerge(msgspec.Struct, frozen=True):
         """Yield rows and row groups in the order of their keys.
 
         Raises:
-            InvalidError: the limit of memory cannot be kept; nothing was read but tails.
+            MergeMemoryError: the limit of memory cannot be kept; nothing was read but tails.
         """
         summaries = self.memory.summaries(self.objects)
         reads = reads_of(self.request, parts, self._share(parts, self.memory))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lakebed.errors import InvalidError
+from lakebed.errors import MergeMemoryError
 from lakebed.model.files import FilePart
 from lakebed.model.ranges import KeyRange
 from lakebed.ports.object_store import ObjectReader
@@ -63,9 +63,9 @@ class MergeMemory(msgspec.Struct, frozen=True):
         return Share(batch_bytes=batch_bytes, batch_rows=rows, file_bytes=file_bytes)
 
     def check(self, smallest: int, inputs: int) -> None:
-        """Raise InvalidError where it is less than a merge needs."""
+        """Raise MergeMemoryError where it is less than a merge needs."""
         if self.size < smallest:
-            raise InvalidError(
+            raise MergeMemoryError(
                 "a merge needs more memory than it may take",
                 merge_bytes=self.size,
                 smallest=smallest,

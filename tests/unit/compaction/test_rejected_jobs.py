@@ -3,6 +3,7 @@ was. What lifts it: another setting, smaller leaves, an operator's word."""
 
 import logging
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,16 @@ from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.bootstrap.local import open_local
-from lakebed.errors import IteratorError, LakebedError, OutOfMemoryError, UnavailableError
+from lakebed.bootstrap.memory import Memory
+from lakebed.compaction import run_job
+from lakebed.errors import (
+    DeniedError,
+    IteratorError,
+    LakebedError,
+    MergeMemoryError,
+    OutOfMemoryError,
+    UnavailableError,
+)
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.job_tracker import KEPT_SECONDS
@@ -178,15 +188,20 @@ def test_another_limit_and_an_operators_word_lift_it(
         assert lake.status("t")[0].files == 1
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[None]:
-    """Let merges fail. Returns what grows with each."""
+def failing(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, *, is_begun: bool = True
+) -> list[None]:
+    """Let merges fail, or what is before them. Returns what grows with each."""
     merges: list[None] = []
 
     def merge(*_: object, **__: object) -> None:
         merges.append(None)
         raise error
 
-    monkeypatch.setattr(ParquetFiles, "merge_into_file", merge)
+    if is_begun:
+        monkeypatch.setattr(ParquetFiles, "merge_into_file", merge)
+    else:
+        monkeypatch.setattr(run_job, "taken_job", merge)
     return merges
 
 
@@ -275,14 +290,99 @@ def test_a_merge_that_is_killed_some_times_and_fails_otherwise_is_no_reason_to_r
             assert not any(event == "rejected" for event, _ in told(lake))
 
 
-def test_a_store_that_is_busy_is_no_reason_to_reject(
-    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def memory_lake(tmp_path: Path, clock: VirtualClock) -> Callable[[int | None], Lake]:
+    """What opens a lake whose merges may take so many bytes; None: the usual."""
+    objects = MemoryObjectStore(clock)
+    return lambda merge_bytes: Lake(
+        open_local(
+            tmp_path / "small",
+            clock=clock,
+            objects=objects,
+            memory=Memory(merge_bytes=merge_bytes),
+        )
+    )
+
+
+def test_a_merge_that_never_fits_its_memory_is_rejected_until_a_user_with_more_asks(
+    memory_lake: Callable[[int | None], Lake],
+    clock: VirtualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    with memory_lake(MIB) as lake:
+        filled(lake)
+        with pytest.raises(MergeMemoryError, match="needs more memory"):
+            lake.run()
+        assert told(lake) == [("rejected", "merge-memory")]
+        jobs = ids(lake)
+        for _ in range(20):
+            clock.advance(DAYS)
+            assert lake.run() == WorkDone()
+        assert ids(lake) == jobs, "nothing was planned or given up"
+        assert rejections(caplog) == 1
+    with memory_lake(None) as lake:
+        assert lake.run() == WorkDone(), "the state does not show what a process may take"
+        assert lake.table("t").compact().jobs_done == 1
+        assert told(lake) == []
+        assert lake.status("t")[0].files == 1
+
+
+def test_a_setting_makes_other_jobs_of_files_that_were_too_many_for_the_memory(
+    lake: Lake,
+    clock: VirtualClock,
+    objects: MemoryObjectStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    objects.object_bytes_max = None
+    with lake:
+        table = filled(lake)
+        with monkeypatch.context() as limited:
+            failing(limited, MergeMemoryError("a merge needs more memory than it may take"))
+            with pytest.raises(MergeMemoryError):
+                lake.run()
+        (rejected,) = ids(lake)
+        table.change_settings(job_files_max=2, size_ratio=1)
+        for _ in range(3):
+            clock.advance(1_000)
+            lake.run()
+        assert told(lake) == []
+        assert [one.event for one in table.jobs(job=rejected)][-1] == "given up"
+        assert lake.status("t")[0].files < 3
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_bug_comes_back_each_time_and_is_rejected_by_its_name_then(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, is_begun: bool
 ) -> None:
     with lake:
         filled(lake)
-        merges = failing(monkeypatch, UnavailableError("the store is busy"))
+        runs = failing(monkeypatch, ValueError("rows are not sorted"), is_begun=is_begun)
+        for _ in range(RECEIVES_MAX):
+            with pytest.raises(ValueError, match="rows are not sorted"):
+                lake.run()
+            clock.advance(1_000)
+        (job,) = ids(lake)
+        for _ in range(20):
+            assert lake.run() == WorkDone()
+            clock.advance(DAYS)
+        (rejected,) = lake.status("t")[0].jobs
+        assert (rejected.id, rejected.report) == (job, "rejected")
+        assert rejected.reason == "bug: ValueError: rows are not sorted"
+        assert len(runs) == RECEIVES_MAX
+
+
+@pytest.mark.parametrize(
+    "error", [UnavailableError("the store is busy"), DeniedError("the store refuses")]
+)
+def test_what_a_store_answers_is_no_reason_to_reject(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, error: LakebedError
+) -> None:
+    with lake:
+        filled(lake)
+        merges = failing(monkeypatch, error)
         while len(merges) <= RECEIVES_MAX:
-            with suppress(UnavailableError):
+            with suppress(type(error)):
                 lake.run()
             clock.advance(1_000)
         assert not any(event == "rejected" for event, _ in told(lake))

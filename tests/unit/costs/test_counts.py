@@ -29,9 +29,18 @@ JOBS, ROWS = 30, 200
 METRIC_NAMES = {metric.name for metric in METRICS}
 
 
-@pytest.mark.parametrize("leaf_rows_max", [100_000, 2_000])
-def test_a_real_table_is_merged_as_often_as_is_counted(tmp_path: Path, leaf_rows_max: int) -> None:
-    changes = {"leaf_rows_max": leaf_rows_max}
+@pytest.mark.parametrize(
+    ("leaf_rows_max", "shared_file_rows_max"),
+    [
+        pytest.param(100_000, 5_000, id="one leaf"),
+        pytest.param(2_000, 30, id="leaves with files of their own"),
+        pytest.param(500, 10, id="many leaves, which come to share files"),
+    ],
+)
+def test_a_real_table_has_as_many_files_and_merges_as_are_counted(
+    tmp_path: Path, leaf_rows_max: int, shared_file_rows_max: int
+) -> None:
+    changes = {"leaf_rows_max": leaf_rows_max, "shared_file_rows_max": shared_file_rows_max}
     with lakebed.connect(tmp_path) as lake:
         schema = lakebed.schema_of(row_keys={"key": "int64"})
         table = lake.create_table("t", schema, settings=changes)
@@ -40,10 +49,12 @@ def test_a_real_table_is_merged_as_often_as_is_counted(tmp_path: Path, leaf_rows
             table.ingest(pa.table({"key": pa.array(range(job, JOBS * ROWS, JOBS), pa.int64())}))
             done += lake.run().jobs_done
         (status,) = lake.status("t")
+    written = len(list(tmp_path.rglob("*.parquet")))  # what was replaced is kept for readers
     counted = work_to_rest(rows=JOBS * ROWS, job_rows=ROWS, settings=table_settings(changes))
     assert status.leaves == counted.leaves
-    assert done == counted.merges
+    assert done == counted.merges == counted.files_merged.total()
     assert done > 5
+    assert written - done == counted.files_in.total()
 
 
 def test_rows_are_rewritten_more_often_the_smaller_the_jobs_are() -> None:
@@ -115,19 +126,27 @@ def test_each_metric_of_a_working_instance_is_counted_once() -> None:
     assert found.feed_metrics_month == pytest.approx(of_feeds * price)
 
 
-def test_deleted_versions_are_paid_for_each_day() -> None:
+def test_deleted_versions_are_paid_for_until_the_midnight_after_their_days() -> None:
     prices, measured = packaged_prices(), packaged_measures()
     one, seven = (
         replaced_files(measured, WorkScenario(deleted_days=days)).dollars(prices) for days in (1, 7)
     )
-    assert 5 < seven / one < 7, "an hour is kept for readers, whatever the days"
+    hour = 1 / 24  # is kept for readers, whatever the days
+    assert seven / one == pytest.approx((7.5 + hour) / (1.5 + hour))
 
 
 def test_a_file_takes_a_request_for_each_part_and_two_more() -> None:
-    measured = packaged_measures()
-    jobs = work_costs.TB / GB
-    amounts = ingested_tb(measured, WorkScenario(job_bytes=GB))
-    assert amounts.s3_put == pytest.approx(work_costs.TB / work_costs.PART_BYTES + 2 * jobs)
-    small = compacted_tb(measured, WorkScenario(job_bytes=GB))
-    work = work_costs.compaction_of(measured, WorkScenario(job_bytes=GB))
-    assert small.s3_put == work.merges, "files of few rows take one request each"
+    measured, jobs = packaged_measures(), work_costs.TB / GB
+    one_leaf = WorkScenario(job_bytes=GB, settings=TableSettings(leaf_rows_max=10**12))
+    amounts = ingested_tb(measured, one_leaf)
+    assert amounts.s3_put == pytest.approx(jobs * (30 + 2), rel=0.001), "of 32 MiB each"
+
+
+def test_each_file_of_a_job_and_each_of_a_merge_takes_a_request() -> None:
+    measured, jobs = packaged_measures(), work_costs.TB / GB
+    small_leaves = WorkScenario(job_bytes=GB, settings=TableSettings(leaf_rows_max=1_000_000))
+    work = work_costs.compaction_of(measured, small_leaves)
+    merged = compacted_tb(measured, small_leaves)
+    assert merged.s3_put == work.merges, "none is sent in parts"
+    taken_in = ingested_tb(measured, small_leaves)
+    assert taken_in.s3_put >= work.files_in.total() > 1_000 * jobs

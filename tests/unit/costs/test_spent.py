@@ -109,10 +109,12 @@ def test_what_an_instance_costs_while_it_is_idle_is_added_for_the_days_it_was_th
     assert set(standing_parts()) < set(idle_parts()), "what runs count is not added again"
 
 
-def test_bytes_are_paid_for_by_the_day_and_deleted_ones_as_long_as_they_are_kept() -> None:
+def test_bytes_are_paid_for_by_the_day_and_deleted_ones_until_the_midnight_after_their_days() -> (
+    None
+):
     month, kept = 365 / 12, entry("t1", "stored", stored_byte_days=3e9)
     found = report([kept, entry("t1", "garbage", deleted_bytes=5e9)], deleted_days=7)
-    assert found.dollars == pytest.approx((3 + 5 * 7) / month * PER["s3_gb_month"])
+    assert found.dollars == pytest.approx((3 + 5 * 7.5) / month * PER["s3_gb_month"])
 
 
 def test_nothing_is_reported_of_nothing() -> None:
