@@ -45,7 +45,7 @@ class PythonFunction(Construct):
     runs_apart: the longest time from one failing run to the next; None: it runs when it is called.
     reported: whether it works on the lake: it reports its release, which it is told where to and
         permitted, and has an alarm. Else a deployment waits for it, and tells of its errors; a run
-        that could not answer is repeated, and an event that nobody waits for starts none.
+        that could not answer is repeated, and an event older than the wait starts none.
     """
 
     def __init__(
