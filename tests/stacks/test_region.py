@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aws_cdk import App, Stack
 
-from lakebed.config.instance import InstanceSettings
+from lakebed.config.instance import InstanceSettings, instance_settings
 from lakebed.config.regions import partition_of
 from lakebed.errors import InvalidError
 from stacks.constructs.region import ZONES_WITHOUT_FARGATE, check_region, warn_of_zones
@@ -93,10 +93,10 @@ def test_zones_are_of_the_region(region: str, zones: str) -> None:
     ],
 )
 def test_where_zones_lack_fargate_and_none_are_named_a_warning_names_some(
-    region: str | None, settings: dict[str, str], named: str
+    region: str | None, settings: dict[str, object], named: str
 ) -> None:
     stack = Stack(App())
-    warn_of_zones(stack, InstanceSettings(**settings), {"CDK_DEFAULT_REGION": region or ""})
+    warn_of_zones(stack, instance_settings(settings), {"CDK_DEFAULT_REGION": region or ""})
     warned = [str(one.data) for one in stack.node.metadata if one.type == "aws:cdk:warning"]
     assert len(warned) == (1 if named else 0)
     assert all(named in text for text in warned)
