@@ -254,7 +254,8 @@ def deployed_handler(
     answer: Callable[[str, bytes], None] | None = None,
 ) -> Handler:
     """Return the handler of a function that a deployment waits for: an error refuses it, with the
-    reason in what the deployment says. Nothing is done when a stack is taken down.
+    reason in what the deployment says. Nothing is done when a stack is taken down. A run fails only
+    if it could not answer: Lambda repeats it then, and none whose answer was taken.
 
     answer: sends bytes to the address that CloudFormation names. None: by HTTP.
     """
@@ -271,11 +272,11 @@ def deployed_handler(
             if event["RequestType"] != "Delete":
                 with once.run(context) as app:
                     work(app)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the answer is the reason
             log_failed(error)
             respond(Status="FAILED", Reason=str(error)[:REASON_CHARACTERS_MAX])
-            raise
-        respond(Status="SUCCESS")
+        else:
+            respond(Status="SUCCESS")
 
     return handler
 

@@ -19,7 +19,7 @@ from stacks.committer import CommitterStack
 from stacks.compaction import CompactionStack
 from stacks.constructs.lake_stores import LakeStores
 from stacks.constructs.names import NamedJobQueue
-from stacks.constructs.region import check_region
+from stacks.constructs.region import check_region, warn_of_zones
 from stacks.dashboard import DashboardStack
 from stacks.feed_push import FeedPushStack
 from stacks.feeds import FeedsStack
@@ -75,6 +75,7 @@ class Instance(Construct):
         network = None
         if has("networking"):
             network = NetworkingStack(self, "Networking", deployment=deployment)
+            warn_of_zones(network, deployment.settings, os.environ)
         tasks = TaskParts(**own, network=network, commits=commits)
         compaction = CompactionStack(self, "Compaction", **tasks)
         jobs = compaction.jobs.named

@@ -132,6 +132,7 @@ class NetworkingStack(Stack):
         reason = "IAM knows no resource for looking at endpoints of a network"
         permissions.accepted_everywhere(own.role, reason)
         checked = CfnCustomResource(self, "Checked", service_token=own.function.function_arn)
+        checked.node.add_dependency(own)
         checked.add_property_override("Network", vpc_id)
 
     def _own(self, deployment: Deployment) -> ec2.Vpc:

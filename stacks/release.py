@@ -51,6 +51,7 @@ class ReleaseStack(Stack):
             reported=False,
         )
         checked = CfnCustomResource(self, "Checked", service_token=own.function.function_arn)
+        checked.node.add_dependency(own)
         checked.add_property_override("Release", DEPLOYED_RELEASE)
 
     def _parameter(self, deployment: Deployment) -> str:

@@ -102,6 +102,11 @@ def check_zones_region(zones: str, *, region: str) -> None:
         )
 
 
+def zones_with_fargate(region: str) -> tuple[str, ...]:
+    """Return the ids of the zones that have Fargate, of a region where not all do; else none."""
+    return _SOME_ZONES.get(_short(region), ())
+
+
 def _short(region: str) -> str:
     """Return a region as ids of its zones abbreviate it: ap-southeast-2 is apse2."""
     where, point, number = region.split("-")

@@ -27,6 +27,11 @@ NO_DEAD_LETTERS = (
     " that failed; errors have an alarm"
 )
 NO_TRACING = "a run makes a few requests, and its log line tells how long it took: nothing to trace"
+WAITED_FOR = "CloudFormation waits for the answer, and says so where none comes"
+ANSWER_HOURS_MAX = 1
+"""How long CloudFormation waits for an answer. Source: `ServiceTimeout` of
+`AWS::CloudFormation::CustomResource`, AWS CloudFormation Template Reference."""
+RUNS_UNTIL_ANSWERED = 3
 THIS_MACHINE = "it is synthesized to run on this machine, which has another Python"
 
 
@@ -39,7 +44,8 @@ class PythonFunction(Construct):
     permissions: all that its role may do, besides writing its log.
     runs_apart: the longest time from one failing run to the next; None: it runs when it is called.
     reported: whether it works on the lake: it reports its release, which it is told where to and
-        permitted, and has an alarm. Else a deployment waits for it, and tells of its errors.
+        permitted, and has an alarm. Else a deployment waits for it, and tells of its errors; a run
+        that could not answer is repeated, and an event older than the wait starts none.
     """
 
     def __init__(
@@ -92,6 +98,22 @@ class PythonFunction(Construct):
         self._acknowledge(here=target.here)
         if reported:
             self._alarm(deployment, name, runs_apart)
+        else:
+            self._repeat_until_answered()
+
+    def _repeat_until_answered(self) -> None:
+        runs = lambda_.EventInvokeConfig(
+            self,
+            "Runs",
+            function=self.function,
+            max_event_age=Duration.hours(ANSWER_HOURS_MAX),
+            retry_attempts=RUNS_UNTIL_ANSWERED - 1,
+        )
+        Validations.of(runs).acknowledge(
+            Acknowledgment(
+                id="Serverless::Serverless-LambdaAsyncFailureDestination", reason=WAITED_FOR
+            )
+        )
 
     def _alarm(self, deployment: Deployment, name: str, runs_apart: Duration | None) -> None:
         operator_alarm(

@@ -69,6 +69,7 @@ class TablesStack(Stack):
             reported=False,
         )
         applied = CfnCustomResource(self, "Applied", service_token=own.function.function_arn)
+        applied.node.add_dependency(own)
         applied.add_property_override("Files", files.s3_object_key)
 
 

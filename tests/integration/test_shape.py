@@ -1,5 +1,4 @@
 import json
-from contextlib import suppress
 
 import pytest
 
@@ -150,8 +149,7 @@ def deployed(error: Exception | None, kind: str = "Create") -> dict[str, str]:
         lambda: None, check, answer=lambda url, body: answers.append((url, body))
     )
     ids = {"StackId": "a stack", "RequestId": "a request", "LogicalResourceId": "Checked"}
-    with suppress(*([type(error)] if error else [])):
-        handler({**ids, "RequestType": kind, "ResponseURL": "where"}, Run())
+    handler({**ids, "RequestType": kind, "ResponseURL": "where"}, Run())
     ((url, body),) = answers
     told: dict[str, str] = json.loads(body)
     assert url == "where"
@@ -165,6 +163,23 @@ def test_a_deployment_is_told_why_it_is_refused() -> None:
         told = deployed(error)
         assert told["Status"] == "FAILED"
         assert str(error) in told["Reason"]
+
+
+@pytest.mark.parametrize("error", [None, InvalidError("no way to S3", hint="make one")])
+def test_a_run_whose_answer_is_not_taken_fails_so_that_lambda_repeats_it(
+    error: InvalidError | None,
+) -> None:
+    def check(_: None) -> None:
+        if error is not None:
+            raise error
+
+    def lost(_url: str, _body: bytes) -> None:
+        raise TimeoutError("nobody took it")
+
+    handler = deployed_handler(lambda: None, check, answer=lost)
+    names = dict.fromkeys(("StackId", "RequestId", "LogicalResourceId", "ResponseURL"), "x")
+    with pytest.raises(TimeoutError):
+        handler({"RequestType": "Create", **names}, Run())
 
 
 def test_what_is_taken_down_is_not_looked_at() -> None:

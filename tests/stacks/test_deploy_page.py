@@ -61,6 +61,12 @@ def checkout(ministack: S3Server, tmp_path: Path) -> Path:
     return folder
 
 
+def test_the_page_says_to_empty_buckets_that_are_to_go() -> None:
+    """CloudFormation deletes no others; the emulator does."""
+    text = " ".join(PAGE.split())
+    assert "The buckets go only when they are empty, old versions too: empty both" in text
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_each_command_of_the_page_works(

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from aws_cdk import App, Stack
 
-from lakebed.config.instance import InstanceSettings
+from lakebed.config.instance import InstanceSettings, instance_settings
 from lakebed.config.regions import partition_of
 from lakebed.errors import InvalidError
-from stacks.constructs.region import check_region
+from stacks.constructs.region import ZONES_WITHOUT_FARGATE, check_region, warn_of_zones
 from stacks.instance import PARTITIONS, instance_app
-from tests.stacks.conftest import CONTEXT, HERE, IN_PLACE, ROOT
+from tests.stacks.conftest import CONTEXT, HERE, IN_PLACE, ROOT, Synthesize
+from tests.stacks.test_checks import reports
 from tests.stacks.test_security import KEY
 
 
@@ -73,6 +75,40 @@ def test_zones_are_of_the_region(region: str, zones: str) -> None:
     elsewhere = {"CDK_DEFAULT_REGION": "eu-west-1"}
     with pytest.raises(InvalidError, match=r"zone of another region.*begin with euw1-az"):
         check_region(InstanceSettings(zones=zones), elsewhere, partitions=PARTITIONS)
+
+
+@pytest.mark.parametrize(
+    ("region", "settings", "named"),
+    [
+        (
+            "ap-northeast-1",
+            {},
+            "-c zones=apne1-az1,apne1-az2` (of apne1-az1, apne1-az2, apne1-az4)",
+        ),
+        ("us-west-1", {}, "-c zones=usw1-az1,usw1-az3`"),
+        ("us-west-1", {"zones": "usw1-az1,usw1-az3"}, ""),
+        ("us-west-1", {"vpc_id": "vpc-0a1b2c3d", "subnet_ids": "subnet-0a1b2c3d"}, ""),
+        ("eu-west-1", {}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_where_zones_lack_fargate_and_none_are_named_a_warning_names_some(
+    region: str | None, settings: dict[str, object], named: str
+) -> None:
+    stack = Stack(App())
+    warn_of_zones(stack, instance_settings(settings), {"CDK_DEFAULT_REGION": region or ""})
+    warned = [str(one.data) for one in stack.node.metadata if one.type == "aws:cdk:warning"]
+    assert len(warned) == (1 if named else 0)
+    assert all(named in text for text in warned)
+
+
+def test_who_synthesizes_is_warned_of_zones_without_fargate(
+    synthesize: Synthesize, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "ap-northeast-1")
+    synthesize(tmp_path)
+    found = [v["ruleName"] for report in reports(tmp_path).values() for v in report["violations"]]
+    assert f"Annotation::{ZONES_WITHOUT_FARGATE}" in found
 
 
 def test_who_deploys_reads_code_and_reason_and_nothing_is_made(tmp_path: Path) -> None:

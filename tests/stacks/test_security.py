@@ -9,7 +9,6 @@ import pytest
 
 from tests.stacks.conftest import Synthesize, Templates
 from tests.stacks.rules import security_rules as rules
-from tests.stacks.test_functions import ROLES_WITHOUT_DATA
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo"
@@ -27,13 +26,17 @@ def with_key(synthesize: Synthesize) -> Templates:
     return synthesize(key_arn=KEY, sources=SOURCES, **LISTENER)
 
 
-def test_templates_keep_every_rule(templates: Templates, with_key: Templates) -> None:
-    for some in (templates, with_key):
+def test_templates_keep_every_rule(
+    templates: Templates, with_key: Templates, with_everything: Templates
+) -> None:
+    for some in (templates, with_key, with_everything):
         assert not rules.services_without_source(some)
         assert not rules.objects_written_twice(some)
         assert not rules.spark_without_lists(some)
-    assert not rules.logs_without_key(with_key, KEY)
-    assert not rules.roles_without_key(with_key, KEY, without_data=len(ROLES_WITHOUT_DATA))
+    for some in (with_key, with_everything):
+        assert not rules.logs_without_key(some, KEY)
+        assert not rules.roles_without_key(some, KEY)
+        assert not rules.people_without_key(some, KEY)
     assert "kms" not in json.dumps(templates)
 
 
@@ -119,8 +122,47 @@ def test_a_log_or_role_without_the_key_is_found(with_key: Templates) -> None:
         document["Statement"] = kept
 
     roles = broken(with_key, "AWS::IAM::Role", SPARK, forget)
-    (finding,) = rules.roles_without_key(roles, KEY, without_data=len(ROLES_WITHOUT_DATA))
+    (finding,) = rules.roles_without_key(roles, KEY)
     assert "DynamoDB uses the key for []" in finding
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("clusters MachineRole", "events PublishRole", "feeds TakeFunctionRole"),
+        *("feeds TasksRole", "history HandleRole", "push PushRole", "tables ApplyRole"),
+    ],
+)
+def test_a_role_of_a_stack_that_settings_ask_for_is_found_without_the_key(
+    with_everything: Templates, name: str
+) -> None:
+    stack, _, id_ = name.partition(" ")
+    some = copy.deepcopy(with_everything)
+    (role,) = (
+        resource["Properties"]
+        for logical, resource in some[stack]["Resources"].items()
+        if resource["Type"] == "AWS::IAM::Role" and logical.startswith(id_)
+    )
+    document = role["Policies"][0]["PolicyDocument"]
+    document["Statement"] = [s for s in document["Statement"] if "kms:" not in str(s["Action"])]
+    (finding,) = rules.roles_without_key(some, KEY)
+    assert finding.startswith(name)
+
+
+@pytest.mark.parametrize(
+    ("sid", "findings"),
+    [("Key", 4 * 3 + 1), ("TablesKey", 4)],
+)
+def test_people_who_meet_data_without_the_key_are_found(
+    with_everything: Templates, sid: str, findings: int
+) -> None:
+    def forget(policy: Resource) -> None:
+        policy["PolicyDocument"]["Statement"] = [
+            s for s in statements_of(policy) if s.get("Sid") != sid
+        ]
+
+    some = broken(with_everything, "AWS::IAM::ManagedPolicy", f'"Sid": "{sid}"', forget)
+    assert len(rules.people_without_key(some, KEY)) == findings
 
 
 @pytest.mark.parametrize("operator", ["Null", "Bool"])
@@ -138,11 +180,14 @@ def test_a_bucket_that_lets_objects_be_overwritten_is_found(
     ]
 
 
-def test_a_bucket_that_spark_reads_and_does_not_list_is_found(with_key: Templates) -> None:
+@pytest.mark.parametrize("taker", [SPARK, '"Service": "ec2.amazonaws.com"'])
+def test_a_bucket_that_spark_reads_and_does_not_list_is_found(
+    with_everything: Templates, taker: str
+) -> None:
     def forget(role: Resource) -> None:
         document = role["Policies"][0]["PolicyDocument"]
         document["Statement"] = [s for s in document["Statement"] if s["Action"] != "s3:ListBucket"]
 
-    some = broken(with_key, "AWS::IAM::Role", SPARK, forget)
+    some = broken(with_everything, "AWS::IAM::Role", taker, forget)
     found = rules.spark_without_lists(some)
     assert len(found) == 6, "the lake, requests, two sources, an archive, a program"

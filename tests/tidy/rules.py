@@ -137,8 +137,10 @@ def functions_fit_on_a_screen(source: Source) -> Iterator[Finding]:
 
 
 def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
-    """Only a worker's loop and the command line answer for any error; to undo and raise is fine."""
-    if source.inside("lakebed/tasks", "lakebed/cli", "lakebed/feeds/worker", *PROGRAMS):
+    """Only a worker's loop, the command line and what a deployment waits for answer for any error;
+    to undo and raise is fine."""
+    answering = ("lakebed/tasks", "lakebed/cli", "lakebed/feeds/worker", "lambdas/shape")
+    if source.inside(*answering, *PROGRAMS):
         return
     for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and ast.unparse(node.body[-1]) != "raise":
@@ -148,7 +150,7 @@ def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
                     source.path,
                     node.lineno,
                     f"catches {caught}: catch a class of lakebed.errors by what to do next; "
-                    "any error at all is for loops of workers and lakebed/cli",
+                    "any error at all is for loops of workers, lakebed/cli and lambdas/shape",
                 )
 
 

@@ -222,11 +222,34 @@ def test_every_alarm_tells_the_topic_of_the_instance(some: Templates) -> None:
         assert alarm["OKActions"] == alarm["AlarmActions"], "it is told when it is over, too"
 
 
+def invoke_configs(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what becomes of events that nobody waits for, by the name of the function."""
+    names = names_of(template)
+    configured = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
+    return {names[config["FunctionName"]["Ref"]]: config for config in configured}
+
+
 def test_a_function_of_a_schedule_is_not_run_again_for_an_old_event(some: Templates) -> None:
     for template in some.values():
-        scheduled = {id_ for id_, _ in schedules_of(template)}
-        configured = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
-        assert {config["FunctionName"]["Ref"] for config in configured} == scheduled
-        for config in configured:
-            assert config["MaximumRetryAttempts"] == 0
-            assert config["MaximumEventAgeInSeconds"] == 60
+        scheduled = {names_of(template)[id_] for id_, _ in schedules_of(template)}
+        configs = invoke_configs(template)
+        assert configs.keys() - DEPLOYING == scheduled
+        for name in scheduled:
+            assert configs[name]["MaximumRetryAttempts"] == 0
+            assert configs[name]["MaximumEventAgeInSeconds"] == 60
+
+
+def test_a_function_that_a_deployment_waits_for_is_run_as_long_as_that_waits(
+    some: Templates,
+) -> None:
+    found = {name: c for template in some.values() for name, c in invoke_configs(template).items()}
+    deploying = {n for template in some.values() for n in names_of(template).values()} & DEPLOYING
+    assert found.keys() & DEPLOYING == deploying
+    for name in deploying:
+        assert found[name]["MaximumEventAgeInSeconds"] == 3_600
+        assert found[name]["MaximumRetryAttempts"] == 2
+    for template in some.values():
+        configs = set(of_type(template, "AWS::Lambda::EventInvokeConfig"))
+        for resource in template["Resources"].values():
+            if resource["Type"] == "AWS::CloudFormation::CustomResource":
+                assert configs & set(resource["DependsOn"]), "it holds from the first call"

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakebed.config.instance import IMPORTS_PREFIX, OBJECTS_PREFIX
 from tests.stacks.conftest import Templates
-from tests.stacks.deployment_summary import References
+from tests.stacks.deployment_summary import ID_HASH, References
 
 ACCOUNT = "{AccountId}"
 WITHOUT_SOURCE = {"ec2.amazonaws.com", "lambda.amazonaws.com"}
@@ -20,6 +20,23 @@ WRITTEN_ONCE = {
     "Null": {"s3:if-none-match": "true"},
     "Bool": {"s3:ObjectCreationOperation": "true"},
 }
+
+ROLES_WITHOUT_DATA = {
+    "clusters ServiceRole",
+    "compaction TasksExecutionRole",
+    "feeds TasksExecutionRole",
+    "ingest TasksExecutionRole",
+    "networking MachinesRole",
+    "networking RefusedRole",
+}
+"""Of EMR, of ECS while it starts tasks, of its agents, and of the network; by stack and id."""
+MEETS_DATA = {
+    *(f"dynamodb:{action}" for action in ("GetItem", "PutItem", "Query", "UpdateItem")),
+    *(f"s3:{action}" for action in ("GetObject", "PutObject")),
+    *(f"sqs:{action}" for action in ("ReceiveMessage", "SendMessage")),
+}
+"""Actions for which the service asks KMS in the name of who does them."""
+INSTANCE = "dev"
 
 Found = tuple[str, dict[str, Any]]
 """A resource, by stack and id, and its properties with text in place of expressions."""
@@ -78,15 +95,16 @@ def logs_without_key(templates: Templates, key: str) -> list[str]:
     ]
 
 
-def roles_without_key(templates: Templates, key: str, *, without_data: int) -> list[str]:
+def roles_without_key(templates: Templates, key: str) -> list[str]:
     """Each role may use the key for S3, SQS and DynamoDB, and no other key, but for a few that meet
-    no data."""
-    found, keyless = [], []
+    no data. What a role without policies of its own may do is in policies of people."""
+    found = []
     for name, role in of_type(templates, "AWS::IAM::Role"):
-        statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+        statements = [s for p in role.get("Policies", []) for s in p["PolicyDocument"]["Statement"]]
         of_key = [s for s in statements if "kms:" in str(s["Action"])]
         if not of_key:
-            keyless.append(name)
+            if statements and ID_HASH.sub("", name) not in ROLES_WITHOUT_DATA:
+                found.append(f"{name}: may not use the key")
             continue
         direct = {a for s in of_key if "Condition" not in s for a in s["Action"]}
         through = {a for s in of_key if "Condition" in s for a in s["Action"]}
@@ -96,12 +114,42 @@ def roles_without_key(templates: Templates, key: str, *, without_data: int) -> l
             found.append(f"{name}: DynamoDB uses the key for {sorted(through)}")
         if {s["Resource"] for s in of_key} != {key}:
             found.append(f"{name}: may use another key")
-    if len(keyless) != without_data:
-        found.append(f"{len(keyless)} roles may not use the key: {keyless}")
     return found
 
 
 _RE_ENCRYPT = ("ReEncryptFrom", "ReEncryptTo")
+
+
+def people_without_key(templates: Templates, key: str) -> list[str]:
+    """Each policy of people lets the key be used through the services by which it gives data of the
+    instance, and no other key."""
+    found = []
+    for name, policy in of_type(templates, "AWS::IAM::ManagedPolicy"):
+        statements = policy["PolicyDocument"]["Statement"]
+        of_key = [s for s in statements if "kms:" in str(s["Action"])]
+        for action, services in _used_through(statements).items():
+            through = {via for s in of_key if action in s["Action"] for via in _services_of(s)}
+            found += [f"{name}: no {action} through {one}" for one in sorted(services - through)]
+        if {s["Resource"] for s in of_key} - {key}:
+            found.append(f"{name}: may use another key")
+    return found
+
+
+def _services_of(statement: dict[str, Any]) -> set[str]:
+    """Return the services that a statement on a key names: it is used through these only."""
+    equal = statement.get("Condition", {}).get("StringEquals", {})
+    return {str(via).partition(".")[0] for via in equal.get("kms:ViaService", [])}
+
+
+def _used_through(statements: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """Return the actions on a key that statements on data need, each with the services."""
+    services = {
+        action.partition(":")[0]
+        for s in statements
+        for action in MEETS_DATA.intersection(_listed(s["Action"]))
+        if any(f"lakebed-{INSTANCE}-" in resource for resource in _listed(s["Resource"]))
+    }
+    return {"kms:Decrypt": services, "kms:DescribeKey": services & {"dynamodb"}}
 
 
 def objects_written_twice(templates: Templates) -> list[str]:
@@ -121,30 +169,31 @@ def objects_written_twice(templates: Templates) -> list[str]:
 
 
 def spark_without_lists(templates: Templates) -> list[str]:
-    """The role of Spark's runs lists each bucket where it reads, below those prefixes."""
-    (job,) = (
-        role
-        for _, role in of_type(templates, "AWS::IAM::Role")
-        if "emr-serverless" in str(role["AssumeRolePolicyDocument"])
-    )
-    statements = job["Policies"][0]["PolicyDocument"]["Statement"]
+    """Each role that reads the program of Spark lists each bucket where it reads, below those
+    prefixes."""
+    found = []
+    for name, role in of_type(templates, "AWS::IAM::Role"):
+        statements = [s for p in role.get("Policies", []) for s in p["PolicyDocument"]["Statement"]]
+        read = {
+            resource
+            for statement in statements
+            if "s3:GetObject" in statement["Action"]
+            for resource in _listed(statement["Resource"])
+        }
+        if any(resource.endswith(".py") for resource in read):
+            listed = _prefixes_listed(statements)
+            missing = {one for one in read if not one.startswith(listed)}
+            found += [f"{name}: {one}: read, and not listed" for one in sorted(missing)]
+    return found
+
+
+def _prefixes_listed(statements: list[dict[str, Any]]) -> tuple[str, ...]:
     listed: set[str] = set()
     for statement in statements:
         if "s3:ListBucket" in statement["Action"]:
             prefixes = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix", "*")
-            for prefix in [prefixes] if isinstance(prefixes, str) else prefixes:
-                listed.add(f"{statement['Resource']}/{prefix}")
-    read = {
-        resource
-        for statement in statements
-        if "s3:GetObject" in statement["Action"]
-        for resource in _listed(statement["Resource"])
-    }
-    return sorted(
-        f"{resource}: read, and not listed"
-        for resource in read
-        if not any(resource.startswith(prefix.removesuffix("*")) for prefix in listed)
-    )
+            listed |= {f"{statement['Resource']}/{prefix}" for prefix in _listed(prefixes)}
+    return tuple(prefix.removesuffix("*") for prefix in listed)
 
 
 def _listed(told: object) -> list[str]:
