@@ -24,7 +24,7 @@ _REFUSED_SOURCES = {
     "SHOW_REF": "write SELECT; `lakebed table describe` shows a table's columns",
     "PIVOT": "write sum(...) FILTER (WHERE ...) for each column",
 }
-_PIVOT = re.compile(r"(^|[()])\s*pivot\b", re.IGNORECASE)
+_UNSERIALIZED = re.compile(r"(^|[()])\s*pivot\b", re.IGNORECASE)
 """As a statement, also behind WITH or as a subquery: of these DuckDB's parser gives no tree."""
 
 
@@ -96,7 +96,7 @@ def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[Any]:
         return list(tree["statements"])
     message = tree["error_message"]
     if tree["error_type"] != "parser":  # it knows the statement, and it is none of ours
-        hint = _REFUSED_SOURCES["PIVOT"] if _PIVOT.search(text) else _SELECT_HINT
+        hint = _REFUSED_SOURCES["PIVOT"] if _UNSERIALIZED.search(text) else _SELECT_HINT
         raise InvalidError("only SELECT can be run", problem=message, hint=hint)
     facts = _location(text, tree.get("position"))
     raise InvalidError("not SQL", problem=message, **facts, hint="mend it at that place")

@@ -209,23 +209,6 @@ def test_what_is_no_question_about_tables_of_the_lake_is_refused(
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("pivot trips on city using count(*)", "FILTER"),
-        (" PIVOT (select city from trips) on city", "FILTER"),
-        ("select * from (pivot trips on city using count(*))", "FILTER"),
-        ("with t as (from trips) pivot t on city using count(*)", "FILTER"),
-        ("select * from trips pivot (count(*) for city in ('ulm'))", "FILTER"),
-        ("insert into trips values ('a pivot')", "write one SELECT"),
-    ],
-)
-def test_who_pivots_is_told_what_to_write(lake: Lake, text: str, hint: str) -> None:
-    with pytest.raises(InvalidError, match="only SELECT can be run") as caught:
-        lake.sql(text)
-    assert hint in str(caught.value.hint)
-
-
 @pytest.mark.parametrize("parameters", [[object()], {"a": 1}, ["a", "b"]])
 def test_parameters_that_do_not_fit_are_refused(lake: Lake, parameters: Parameters) -> None:
     with pytest.raises(InvalidError):
