@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 
 import lakebed
@@ -105,15 +106,22 @@ def _by_predicate(folder: Path, *, lookups: int) -> list[Figure]:
     with lakebed.connect(folder / "directory", objects=objects) as lake:
         table = lake.table("bench")
 
-        def once(**asked: object) -> float:
+        def once(**asked: object) -> tuple[float, pa.Table]:
             begun = time.perf_counter()
-            assert table.query(**asked).read_all().num_rows, f"nothing was found: {asked}"
-            return time.perf_counter() - begun
+            rows = table.query(**asked).read_all()
+            return time.perf_counter() - begun, rows
 
-        taken = [
-            [once(keys=[k]), once(where=f"{field} = '{k}'"), once(where=pc.field(field) == k)]
-            for k in _cycled(keys, lookups)
-        ]
+        taken = []
+        for key in _cycled(keys, lookups):
+            ways = (
+                {"keys": [key]},
+                {"where": f"{field} = '{key}'"},
+                {"where": pc.field(field) == key},
+            )
+            seconds, answers = zip(*(once(**asked) for asked in ways), strict=True)
+            assert answers[0].num_rows, f"{key} was not found"
+            assert all(rows.equals(answers[0]) for rows in answers), "answers are equal"
+            taken.append(seconds)
     by_key, by_text, by_expression = medians(taken)
     return [
         Figure("where.key.ratio_to_keys", by_text / by_key, "", PREDICATE_RATIO_MAX),

@@ -26,6 +26,11 @@ def spark_home() -> Path | None:
 
 def cpu_seconds(module: str, *arguments: str) -> float:
     """Return what a run took, of JVM and workers together, once its session had started."""
+    return cpu_seconds_and_answer(module, *arguments)[0]
+
+
+def cpu_seconds_and_answer(module: str, *arguments: str) -> tuple[float, bytes]:
+    """Return what a run took, and the last line that it wrote before it said so."""
     paths = os.pathsep.join([str(ROOT), str(spark_home())])
     run = subprocess.run(
         [sys.executable, "-m", module, *arguments],
@@ -34,7 +39,8 @@ def cpu_seconds(module: str, *arguments: str) -> float:
         stdout=subprocess.PIPE,
         check=True,
     )
-    return float(json.loads(run.stdout.splitlines()[-1])["cpu_seconds"])
+    answer, took = [b"", *run.stdout.splitlines()][-2:]
+    return float(json.loads(took)["cpu_seconds"]), answer
 
 
 @contextmanager

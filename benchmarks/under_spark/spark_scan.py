@@ -10,7 +10,7 @@ import lakebed
 from benchmarks.figures import Figure, medians, quick
 from benchmarks.inputs import kept
 from benchmarks.shapes import FILES, Shape, shapes_named
-from benchmarks.under_spark.spark_processes import cpu_seconds, spark_home
+from benchmarks.under_spark.spark_processes import cpu_seconds_and_answer, spark_home
 from lakebed.sorted_files.format.file_notes import FILE_FORMAT
 
 ROUNDS = 3
@@ -37,10 +37,11 @@ def run(
 def _figures(shape: Shape, file_rows: int, rounds: int) -> list[Figure]:
     lake = _lake(shape, file_rows)
     rows = FILES * file_rows
-    taken = [
-        [rows / cpu_seconds(PROGRAM, way, str(lake), shape.name) for way in WAYS]
-        for _ in range(rounds)
-    ]
+    taken = []
+    for _ in range(rounds):
+        found = [cpu_seconds_and_answer(PROGRAM, way, str(lake), shape.name) for way in WAYS]
+        assert len({answer for _, answer in found}) == 1, "each way gives the same rows"
+        taken.append([rows / seconds for seconds, _ in found])
     read, loaded, parquet = medians(taken)
     name = "spark_scan" if shape.name == SHAPES[0] else f"spark_scan.{shape.name}"
     return [

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
 from types import TracebackType
 from typing import Self
 
 import click
 
 from lakebed.backends.system.clock import SystemClock
+from lakebed.costs.shown_counters import READ
+from lakebed.observe.usage import Counter, watched
 
 COLUMNS_MAX = 79
 SECONDS_BETWEEN_LINES = 60.0
 """Where stderr is no terminal: a log that is kept."""
+SECONDS_BETWEEN_READS = 0.5
+"""Until bytes that were read are said, and until they are said again."""
 
 
 class ProgressLine:
@@ -25,7 +31,10 @@ class ProgressLine:
         self._is_terminal = sys.stderr.isatty()
         self._clock = SystemClock().monotonic if clock is None else clock
         self._shown = False
-        self._last = self._clock()
+        self._counted = ""
+        self._read = 0.0
+        self._lock = RLock()
+        self._last = self._read_last = self._clock()
         self._phase = ""
         self._phase_began = self._last
 
@@ -38,26 +47,49 @@ class ProgressLine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.clear()
-        self._on = False  # whoever still counts is not heard any more
+        with self._lock:
+            self.clear()
+            self._on = False  # whoever still counts is not heard any more
 
     def count(self, phase: str, done: int, total: int | None = None) -> None:
         """Say how many rows of how many went through a phase, how fast, and how long it takes."""
         now = self._clock()
         if phase != self._phase:
             self._phase, self._phase_began = phase, now
-        self.show(progress_text(phase, done, total, now - self._phase_began))
+        self._counted = progress_text(phase, done, total, now - self._phase_began)
+        self.show(self._with_read())
+
+    @contextmanager
+    def reading(self) -> Iterator[Self]:
+        """Say also how many bytes are read, by whatever thread, until the `with` ends: also of
+        rows that a test leaves out, or that are not yet there to be counted."""
+        with watched(self._note), self:
+            yield self
+
+    def _note(self, counter: Counter, amount: float) -> None:
+        if counter not in READ:
+            return
+        with self._lock:
+            self._read += amount
+            if self._clock() - self._read_last >= SECONDS_BETWEEN_READS:
+                self._read_last = self._clock()
+                self.show(self._with_read())
+
+    def _with_read(self) -> str:
+        read = f"{self._read / (1 << 20):,.1f} MiB read" if self._read else ""
+        return ", ".join(filter(None, (self._counted, read)))
 
     def show(self, text: str) -> None:
         """Replace the line; without a terminal write it, a minute after the last one."""
-        if not self._on:
-            return
-        if self._is_terminal:
-            click.echo(f"\r\x1b[K{text[:COLUMNS_MAX]}", nl=False, err=True)
-            self._shown = True
-        elif self._clock() - self._last >= SECONDS_BETWEEN_LINES:
-            click.echo(text, err=True)
-            self._last = self._clock()
+        with self._lock:
+            if not self._on:
+                return
+            if self._is_terminal:
+                click.echo(f"\r\x1b[K{text[:COLUMNS_MAX]}", nl=False, err=True)
+                self._shown = True
+            elif self._clock() - self._last >= SECONDS_BETWEEN_LINES:
+                click.echo(text, err=True)
+                self._last = self._clock()
 
     def clear(self) -> None:
         """Remove the line."""

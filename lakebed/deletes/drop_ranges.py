@@ -98,7 +98,7 @@ class DropRanges(Generic[BatchT]):
         raise AssertionError("the last try returns or raises")
 
     def _counted(self, table: OpenTable, found: _Found) -> int:
-        batches = self._query.read(table, found.rest)
+        batches = self._query.scan(table, found.rest)
         return found.known + sum(map(self._files.rows, batches))
 
     def _change(

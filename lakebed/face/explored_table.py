@@ -39,6 +39,7 @@ class ExploredTable(SqlTable):
 
         Raises:
             InvalidError: not a number of rows, not a seed, or there is no such version.
+            QueryTooLargeError: it reads more than the table's `scan_bytes_max`.
             VersionExpiredError: an older version is not kept any more: the hint names the oldest
                 one; or the version was collected meanwhile: call again.
         """

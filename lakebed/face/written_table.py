@@ -96,7 +96,8 @@ class WrittenTable(DeletingTable):
         """
         processing = self.processing
         if processing is None or processing.latest is None:
-            hint = "create it with processing=lakebed.Processing(latest=lakebed.Latest(FIELD))"
+            latest = "lakebed.Processing(latest=lakebed.Latest(FIELD))"
+            hint = f"create it with processing={latest}, or call change_processing({latest}) on it"
             raise InvalidError("the table keeps all rows of a key", table=self.name, hint=hint)
         return self.ingest(rows, job=job, **options)
 

@@ -8,6 +8,7 @@ Each thread adds to numbers of its own, so none waits for another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import wraps
 from threading import Lock, get_ident
@@ -161,6 +162,7 @@ class UsageCollector:
 PROCESS: Final = UsageCollector()
 """Of threads that work for no lake that they know of."""
 
+_watchers: list[Callable[[Counter, float], None]] = []
 _no_seconds: Seconds = 0.0, 0.0
 _seconds: list[Callable[[], Seconds]] = [lambda: _no_seconds]
 _collector: ContextVar[UsageCollector] = ContextVar("collector", default=PROCESS)
@@ -182,6 +184,19 @@ def count(counter: Counter, amount: float = 1.0) -> None:
     work = _work.get()
     usage = _collector.get().own if work is None else work.usage
     usage.count(counter, amount)
+    for watch in _watchers:
+        watch(counter, amount)
+
+
+@contextmanager
+def watched(watch: Callable[[Counter, float], None]) -> Iterator[None]:
+    """Call `watch` with all that threads of this process count until the `with` ends, in these
+    threads: for people who wait and see how far things are."""
+    _watchers.append(watch)
+    try:
+        yield
+    finally:
+        _watchers.remove(watch)
 
 
 def count_all(counts: Mapping[str, float]) -> None:

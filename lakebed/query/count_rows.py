@@ -89,7 +89,7 @@ class CountRows(Generic[BatchT]):
 
     def _counted(self, table: OpenTable, plan: QueryPlan, on_progress: OnProgress) -> int:
         counted = 0
-        for batch in self._query.read(table, plan):
+        for batch in self._query.scan(table, plan):
             counted += self._files.rows(batch)
             on_progress(counted)
         return counted

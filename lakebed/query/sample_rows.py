@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, QueryTooLargeError
 from lakebed.model.files import FilePart
 from lakebed.model.processing import ProcessingPass
 from lakebed.model.schema import Schema
 from lakebed.model.versions import AsOf
-from lakebed.ports.sorted_files import Selection
+from lakebed.ports.sorted_files import ReadFigures, Selection
 from lakebed.query.conditions import everything_of
 from lakebed.query.run_query import QueryPlan, RunQuery
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
@@ -40,10 +41,16 @@ class RowDrawer(Protocol):
         draws: int,
         each: int,
         rng: np.random.Generator,
+        figures: ReadFigures,
         processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of a part that processing keeps: `each` from each row group for each time that
-        it is drawn, or all that it has; `draws` times one is drawn, with a chance like its rows."""
+        it is drawn, or all that it has; `draws` times one is drawn, with a chance like its rows.
+        figures: where it counts what it reads.
+
+        Raises:
+            QueryTooLargeError: it is more than `figures` allows.
+        """
         ...
 
 
@@ -60,6 +67,7 @@ class SampleRows:
 
         Raises:
             InvalidError: `rows` is no number of rows; there is no such version.
+            QueryTooLargeError: it reads more bytes than the table's `scan_bytes_max`.
             VersionExpiredError: the version was collected; call again. CorruptError,
             UnavailableError: as queries.
         """
@@ -74,14 +82,22 @@ class SampleRows:
         )
         if not rows:
             return arrow_schema(plan.schema).empty_table()
+        figures = ReadFigures(bytes_max=plan.scan_bytes_max)
         for times in DRAWS_AGAIN if _can_be_drawn(plan, rows) else ():
-            with self._query.explained_errors(table, plan):
-                found = self._drawn(plan, rows, times, rng)
+            with self._query.explained_errors(table, plan), _fewer_rows(table):
+                found = self._drawn(plan, rows, times, rng, figures)
             if len(found) >= rows:
                 return found.take(rng.choice(len(found), rows, replace=False))
         return _lots(self._query.read(table, plan), arrow_schema(plan.schema), rows, rng)
 
-    def _drawn(self, plan: QueryPlan, rows: int, times: int, rng: np.random.Generator) -> pa.Table:
+    def _drawn(
+        self,
+        plan: QueryPlan,
+        rows: int,
+        times: int,
+        rng: np.random.Generator,
+        figures: ReadFigures,
+    ) -> pa.Table:
         """Return at least so many rows, if processing leaves enough of what is drawn."""
         parts = _parts(plan)
         weights = np.array([part.rows for part in parts], np.float64)
@@ -96,9 +112,21 @@ class SampleRows:
                 draws=int(of_parts[index]),
                 each=each,
                 rng=rng,
+                figures=figures,
                 processing=plan.processing,
             )
         return pa.Table.from_batches(found, arrow_schema(plan.schema))
+
+
+@contextmanager
+def _fewer_rows(table: OpenTable) -> Iterator[None]:
+    """Say of a sample that reads more than it may what a sample can be asked for."""
+    try:
+        yield
+    except QueryTooLargeError as error:
+        hint = "draw fewer rows, or raise the table's scan_bytes_max"
+        facts = {"table": table.name, **error.facts}
+        raise QueryTooLargeError(error.message, hint=hint, **facts) from error
 
 
 def _can_be_drawn(plan: QueryPlan, rows: int) -> bool:

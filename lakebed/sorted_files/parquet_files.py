@@ -337,18 +337,22 @@ class ParquetFiles:
         draws: int,
         each: int,
         rng: np.random.Generator,
+        figures: ReadFigures,
         processing: ProcessingPass | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of a part that are drawn by lot, as far as processing keeps them: `each` from
-        each row group for each of the times that it is drawn, or all that it has.
+        each row group for each of the times that it is drawn, or all that it has. figures: where
+        it counts what it reads.
 
         Raises:
-            As `merge`.
+            As `merge`. QueryTooLargeError: it is more than `figures` allows.
         """
         request = row_request(schema, None, processing)
         read = read_of(request, part, [part.key_range], self._merge_memory.share_of([part]))
-        tail = self._tails.of(part)
-        drawn = drawn_rows(self._objects, read, tail, draws=draws, each=each, rng=rng)
+        (tail,) = self._tails.of_many([part], figures)
+        drawn = drawn_rows(
+            self._objects, read, tail, draws=draws, each=each, rng=rng, figures=figures
+        )
         return read.selected(drawn)
 
     def measure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,6 +24,8 @@ _REFUSED_SOURCES = {
     "SHOW_REF": "write SELECT; `lakebed table describe` shows a table's columns",
     "PIVOT": "write sum(...) FILTER (WHERE ...) for each column",
 }
+_UNSERIALIZED = re.compile(r"(^|[()])\s*pivot\b", re.IGNORECASE)
+"""As a statement, also behind WITH or as a subquery: of these DuckDB's parser gives no tree."""
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -93,7 +96,8 @@ def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[Any]:
         return list(tree["statements"])
     message = tree["error_message"]
     if tree["error_type"] != "parser":  # it knows the statement, and it is none of ours
-        raise InvalidError("only SELECT can be run", problem=message, hint=_SELECT_HINT)
+        hint = _REFUSED_SOURCES["PIVOT"] if _UNSERIALIZED.search(text) else _SELECT_HINT
+        raise InvalidError("only SELECT can be run", problem=message, hint=hint)
     facts = _location(text, tree.get("position"))
     raise InvalidError("not SQL", problem=message, **facts, hint="mend it at that place")
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,10 +17,13 @@ import lakebed
 from lakebed.errors import CorruptError, InvalidError, VersionExpiredError
 from lakebed.ports.sorted_files import ReadFigures
 from lakebed.query.conditions import condition_of
+from lakebed.sorted_files import parquet_files
 from lakebed.sorted_files.format import row_groups
 from lakebed.sorted_files.reading import query_sources
 from lakebed.sorted_files.reading.part_reading import RowGroupsByArrow
 from lakebed.sorted_files.reading.scanning import beside_each_other, row_group_scan
+from lakebed.sorted_files.reading.scanning.beside_each_other import BesideEachOther
+from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
 from lakebed.sorted_files.reading.tails import Tails
 from lakebed.table import Table
 
@@ -87,6 +91,27 @@ def test_a_limit_decodes_little(table: Table, decoded: list[tuple[str, ...]]) ->
     decoded.clear()
     assert table.scan().read_all().num_rows == ROWS
     assert len(decoded) == 43, "each leaf has a file, whose last row group is short"
+
+
+def test_decoded_bytes_that_wait_are_bounded(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans: list[BesideEachOther] = []
+    threads, bytes_max = 2, 60_000
+
+    class Watched(BesideEachOther):
+        def __init__(self, scan: RowGroupScan, **_: object) -> None:
+            super().__init__(scan, threads=threads, bytes_max=bytes_max)
+            scans.append(self)
+
+    monkeypatch.setattr(parquet_files, "BesideEachOther", Watched)
+    rows = waited = largest = 0
+    for batch in table.scan():  # more rows may be ahead each time, soon all of them
+        (scan,) = scans
+        while scan._running:
+            time.sleep(0.001)
+        rows, largest = rows + batch.num_rows, max(largest, batch.nbytes)
+        waited = max(waited, sum(one.nbytes for one in scan._ready))
+    assert rows == ROWS
+    assert bytes_max // 2 < waited <= bytes_max + threads * largest < 20 * ROWS // 2
 
 
 def test_a_key_is_looked_up_by_pages(table: Table) -> None:

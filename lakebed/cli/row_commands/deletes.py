@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from lakebed.cli.program import Command, Session, arguments_as, counted, pass_session
+from lakebed.cli.progress import ProgressLine
 from lakebed.cli.row_commands.asked_rows import asked_of, chosen_rows
 from lakebed.errors import InvalidError
 
@@ -57,13 +58,19 @@ def delete(session: Session, given: DeleteArguments) -> None:
         opened = lake.table(given.table)
         asked = asked_of(opened.schema, given)
         _check(asked, every_row=given.every_row)
+
+        def count() -> int:
+            with ProgressLine(silent=session.as_json).reading():
+                return opened.count(**asked)
+
         if given.dry_run:
-            rows = opened.count(**asked)
+            rows = count()
             value = {"would_delete": given.table, "rows": rows}
             session.give(value, f"would delete {counted(rows, 'row')} of table {given.table}")
             return
-        _confirm(session, given, lambda: opened.count(**asked))
-        done = opened.delete(**asked, all=given.every_row, job=given.job)
+        _confirm(session, given, count)
+        with ProgressLine(silent=session.as_json).reading():
+            done = opened.delete(**asked, all=given.every_row, job=given.job)
     about = "" if done.exact else "about "
     said = f"deleted {about}{counted(done.rows, 'row')} of table {given.table}"
     if done.repeated:

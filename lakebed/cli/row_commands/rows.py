@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -237,7 +238,8 @@ def query(session: Session, given: QueryArguments) -> None:
             return
         asked["columns"] = columns_of(given.columns)
         if given.explain:
-            explanation = opened.explain(**asked, limit=limit)
+            with ProgressLine(silent=session.as_json).reading():
+                explanation = opened.explain(**asked, limit=limit)
             session.give(msgspec.to_builtins(explanation), str(explanation))
             return
         rows = opened.query(**asked, limit=ROWS_SHOWN + 1 if peek else limit)
@@ -249,7 +251,7 @@ def query(session: Session, given: QueryArguments) -> None:
 
 def give_count(session: Session, table: Table, asked: Mapping[str, Any]) -> None:
     """Count rows, and say how many there are."""
-    with ProgressLine(silent=session.as_json) as line:
+    with ProgressLine(silent=session.as_json).reading() as line:
         found = table.count(**asked, on_progress=lambda rows: line.count("counted", rows))
     session.give({"rows": found}, f"{found}")
 
@@ -260,7 +262,7 @@ def write_to_file(
     """Write rows to a file, and say how many there were."""
     from lakebed.cli.row_commands.row_formats import write_file
 
-    with ProgressLine(silent=session.as_json) as line:
+    with ProgressLine(silent=session.as_json).reading() as line:
         written = write_file(
             rows, format, output, on_progress=lambda rows: line.count("written", rows)
         )
@@ -270,17 +272,20 @@ def write_to_file(
 
 def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool, silent: bool) -> None:
     """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more. silent: say no
-    progress, as where rows themselves show it."""
+    progress. On a terminal the first rows end it: from then on rows show it themselves."""
     from lakebed.cli.row_commands.row_formats import write_rows
 
     out = sys.stdout.buffer
     if not peek:
-        with ProgressLine(silent=silent or sys.stdout.isatty()) as line:
+        if sys.stdout.isatty():
+            rows, silent = _begun(rows, silent=silent), True
+        with ProgressLine(silent=silent).reading() as line:
             written = write_rows(
                 rows, format, out, on_progress=lambda rows: line.count("written", rows)
             )
     else:
-        held = rows.read_all()  # at most ROWS_SHOWN + 1 rows
+        with ProgressLine(silent=silent).reading():
+            held = rows.read_all()  # at most ROWS_SHOWN + 1 rows
         shown = held.slice(0, ROWS_SHOWN)
         written = write_rows(shown.to_reader(), format, out)
         if held.num_rows > ROWS_SHOWN:
@@ -289,6 +294,15 @@ def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool, silent:
     out.flush()
     if format == "table" and not written:
         click.echo("no rows", err=True)
+
+
+def _begun(rows: pa.RecordBatchReader, *, silent: bool) -> pa.RecordBatchReader:
+    """Return the same rows, once the first are there. silent: say no progress until then."""
+    import pyarrow as pa
+
+    with ProgressLine(silent=silent).reading():
+        first = list(islice((batch for batch in rows if batch.num_rows), 1))
+    return pa.RecordBatchReader.from_batches(rows.schema, chain(first, rows))
 
 
 def _format(session: Session, given: QueryArguments) -> Format:

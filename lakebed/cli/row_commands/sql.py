@@ -84,10 +84,13 @@ def sql(session: Session, given: SqlArguments) -> None:
     with session.open() as lake:
         if given.explain:
             cap = given.scan_bytes_max
-            explanation = lake.explain_sql(given.text, parameters, as_of=as_of, scan_bytes_max=cap)
+            with ProgressLine(silent=session.as_json).reading():
+                explanation = lake.explain_sql(
+                    given.text, parameters, as_of=as_of, scan_bytes_max=cap
+                )
             session.give(msgspec.to_builtins(explanation), str(explanation))
             return
-        with ProgressLine(silent=session.as_json) as line:
+        with ProgressLine(silent=session.as_json).reading() as line:
             rows = lake.sql(
                 given.text,
                 parameters,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -148,9 +148,11 @@ def reads_of_row_group(
     return joined_spans(ranges, part.file.tail_offset) if _fits(ranges, share) else None
 
 
-def bytes_read(part: FilePart, tail: Tail, columns: pa.Schema) -> int:
-    """Return how many bytes of a file are read for some columns of all its rows, without its tail:
-    whole blocks.
+def bytes_read(
+    part: FilePart, tail: Tail, columns: pa.Schema, among: Iterable[int] | None = None
+) -> int:
+    """Return how many bytes of a file are read for some columns, without its tail: whole blocks.
+    among: row groups of which no others are read; None: all are.
 
     Raises:
         CorruptError: the columns contradict the file's.
@@ -159,7 +161,7 @@ def bytes_read(part: FilePart, tail: Tail, columns: pa.Schema) -> int:
     stored = _stored_columns(tail.columns, match.names)
     spans = (
         span
-        for row_group in range(len(tail.row_groups))
+        for row_group in (range(len(tail.row_groups)) if among is None else among)
         for span in joined_spans(
             chunk_ranges(tail.metadata, row_group, stored), part.file.tail_offset
         )

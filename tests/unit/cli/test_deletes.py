@@ -5,6 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import lakebed
+from lakebed.errors import InvalidError
 from tests.unit.cli.programs import Shell
 
 
@@ -101,3 +103,20 @@ def test_a_table_that_keeps_all_rows_refuses_an_upsert(trips: Shell) -> None:
     code, error = trips.refused("upsert", "trips", path)
     assert (code, error["message"]) == (2, "the table keeps all rows of a key")
     assert len(ids(trips)) == 4
+
+
+def test_a_table_with_rows_takes_an_upsert_once_its_processing_is_changed_as_the_hint_says(
+    tmp_path: Path,
+) -> None:
+    schema = lakebed.schema_of(row_keys={"id": "string"}, values={"n": "int64"})
+    latest = lakebed.Processing(latest=lakebed.Latest("n"))
+    with lakebed.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("orders", schema)
+        table.ingest([{"id": "a", "n": 1}, {"id": "b", "n": 2}])
+        with pytest.raises(InvalidError, match="keeps all rows of a key") as raised:
+            table.upsert([{"id": "b", "n": 7}])
+        way_out = "call change_processing(lakebed.Processing(latest=lakebed.Latest(FIELD))) on it"
+        assert way_out in str(raised.value.hint)
+        table.change_processing(latest)
+        table.upsert([{"id": "b", "n": 7}])
+        assert table.to_arrow().to_pylist() == [{"id": "a", "n": 1}, {"id": "b", "n": 7}]

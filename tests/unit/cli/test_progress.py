@@ -2,11 +2,16 @@
 
 import io
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
+from click.testing import _NamedTextIOWrapper
 
 import lakebed
+from lakebed.cli import progress
 from lakebed.cli.progress import COLUMNS_MAX, ProgressLine, progress_text
+from lakebed.observe import usage
 from tests.unit.cli.programs import Shell
 from tests.unit.tables.lakes import SCHEMA, rows
 
@@ -111,6 +116,87 @@ def test_a_question_tells_how_much_it_has_read(
     )
     shell.ok(*command)
     assert any(says in one for one in told)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said while a command works, each byte that is read at once."""
+    found: list[str] = []
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_READS", 0)
+    monkeypatch.setattr(
+        ProgressLine, "show", lambda line, text: found.append(text) if line._on else None
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["query", "t", "--where", "v = -1"],
+        ["query", "t", "--where", "v = -1", "--limit", "3"],
+        ["query", "t", "--where", "v = -1", "--output", "{folder}/none.csv"],
+        ["query", "t", "--where", "v = -1", "--explain"],
+        ["query", "t", "--where", "v = -1", "--count"],
+        ["count", "t", "--where", "v = -1"],
+        ["sql", "select * from t where v = -1"],
+        ["sql", "select * from t where v = -1", "--explain"],
+        ["delete", "t", "--where", "v = -1", "--dry-run"],
+        ["delete", "t", "--where", "v = -1", "--yes"],
+        ["delete", "t", "--where", "v = 7", "--yes"],
+    ],
+)
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_what_finds_no_row_tells_how_much_it_has_read(
+    shell: Shell,
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    *,
+    is_terminal: bool,
+) -> None:
+    schema = lakebed.schema_of(row_keys={"id": "string"}, values={"v": "int64"})
+    with lakebed.connect(shell.lake) as lake:
+        ids = [f"{n:06}" for n in range(20_000)]
+        lake.create_table("t", schema).ingest(pa.table({"id": ids, "v": range(20_000)}))
+    monkeypatch.setattr(_NamedTextIOWrapper, "isatty", lambda _: is_terminal)
+    shell.ok(*(word.format(folder=shell.folder) for word in command))
+    assert any(line.endswith("MiB read") for line in told)
+    told.clear()
+    shell.run(*(word.format(folder=shell.folder) for word in command), "--json")
+    assert not told
+
+
+def test_rows_on_a_terminal_end_the_line(
+    shell: Shell, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lakebed.connect(shell.lake) as lake:
+        lake.create_table("t", SCHEMA).ingest(rows([f"{n:04d}" for n in range(300)]))
+    monkeypatch.setattr(_NamedTextIOWrapper, "isatty", lambda _: True)
+    shown = shell.ok("query", "t", "--limit", "300")
+    assert all(f"{n:04d}" in shown for n in range(300))
+    assert told
+    assert not any("written" in line for line in told)
+
+
+def test_bytes_are_told_beside_rows_each_half_second_by_whatever_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen, seconds = Terminal(is_terminal=True), Seconds()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with ProgressLine(clock=seconds).reading() as line:
+        usage.count("s3_get_bytes", 1 << 20)
+        assert screen.getvalue() == ""
+        seconds.now += 0.5
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(usage.count, "local_get_bytes", 1 << 20).result()
+        usage.count("s3_put_bytes", 1 << 20)
+        line.count("counted", 7)
+    usage.count("s3_get_bytes", 1 << 20)
+    assert screen.getvalue().split("\r\x1b[K")[1:] == [
+        "2.0 MiB read",
+        "counted 7 rows, 2.0 MiB read",
+        "",
+    ]
 
 
 def test_an_ingest_tells_what_it_has_read_and_then_what_it_has_written(shell: Shell) -> None:

@@ -9,6 +9,7 @@ import lakebed
 from lakebed.deletes import drop_ranges
 from lakebed.errors import FormatGateError, InvalidError, JobIdReusedError
 from lakebed.model.formats import Formats
+from lakebed.sorted_files import parquet_files
 from lakebed.statestore.open_table import OpenTable
 from tests.unit.deletes.conftest import SCHEMA
 
@@ -66,6 +67,18 @@ def test_just_the_rows_asked_for_go_by_one_entry(
     assert table.state().number == done.number == before + (len(left) < 40)
     assert table.count() == len(left)
     assert table.delete(**asked).rows == 0
+
+
+def test_rows_of_ranges_are_counted_without_putting_them_in_order(
+    table: lakebed.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.change_processing(lakebed.Processing(filter=lakebed.field("n") < 9))
+
+    def merge(*_: object) -> None:
+        raise AssertionError("rows were put in order")
+
+    monkeypatch.setattr(parquet_files, "_merged", merge)
+    assert table.delete(ranges={"city": ("b", None)}).rows == 27
 
 
 @pytest.mark.parametrize(

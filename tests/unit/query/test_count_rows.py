@@ -11,6 +11,7 @@ import pytest
 import lakebed
 from lakebed.errors import InvalidError, TableMissingError
 from lakebed.lake import Lake
+from lakebed.sorted_files import parquet_files
 from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.table import Table
 
@@ -41,7 +42,8 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not parts, "a file was read"
         yield from ()
 
-    monkeypatch.setattr(ParquetFiles, "read", read)
+    for way in ("read", "scan"):
+        monkeypatch.setattr(ParquetFiles, way, read)
 
 
 def test_the_state_knows_how_many(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +61,21 @@ def test_keys_ranges_and_predicates_are_counted(table: Table) -> None:
     assert table.count(ranges={"id": (400, 600)}) == 300
     assert table.count(where=lakebed.field("n") == 3) == 200
     assert table.count(ranges={"id": (0, 100)}, where=lakebed.field("n") < 2) == 20
+
+
+def test_counting_merges_nothing_where_the_table_folds_nothing(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def merge(*_: object) -> Iterator[pa.RecordBatch]:
+        raise AssertionError("rows were put in order")
+
+    monkeypatch.setattr(parquet_files, "_merged", merge)
+    n = lakebed.field("n")
+    assert table.count(where=n == 3) == 200
+    table.change_processing(lakebed.Processing(filter=n < 5))
+    assert len(table) == 1_000
+    with pytest.raises(AssertionError, match="put in order"):
+        table.query(where=n == 3).read_all()
 
 
 def test_parts_of_files_that_a_split_has_cut_are_read(lake: Lake) -> None:

@@ -1,7 +1,7 @@
 """Rows by lot, files for other programs, and DuckDB: what people expect of a table at hand."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakebed
+from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.memory import MemoryObjectStore, VirtualClock
-from lakebed.errors import CorruptError, InvalidError, VersionExpiredError
+from lakebed.errors import CorruptError, InvalidError, QueryTooLargeError, VersionExpiredError
 from lakebed.lake import Lake
 from lakebed.model.versions import time_of
 from lakebed.query import sample_rows
@@ -116,6 +117,36 @@ def test_few_row_groups_are_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(ParquetFiles, "draw", draw)
     assert table.sample(3, seed=1).num_rows == 3
     assert len(read) <= 3 < whole
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_sample_reads_no_more_than_its_table_allows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, *, is_cut: bool
+) -> None:
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", 100)
+    table = lake.create_table("t", SCHEMA, split_points=[1_050] if is_cut else [])
+    table.ingest(rows(range(5_000)))
+    refuse_to_read_all(monkeypatch)
+    bytes_read, read = 0, LocalObjectStore.read
+
+    def counted(store: LocalObjectStore, path: str, ranges: Sequence[tuple[int, int]]) -> object:
+        nonlocal bytes_read
+        bytes_read += sum(end - start for start, end in ranges)
+        return read(store, path, ranges)
+
+    monkeypatch.setattr(LocalObjectStore, "read", counted)
+    for cap in (1, 100_000):
+        table.change_settings(scan_bytes_max=cap)
+        bytes_read = 0
+        with pytest.raises(QueryTooLargeError, match="reads more bytes than it may") as raised:
+            table.sample(450, seed=1)
+        assert raised.value.facts["table"] == "t"
+        assert raised.value.hint == "draw fewer rows, or raise the table's scan_bytes_max"
+        assert bytes_read <= cap
+    assert bytes_read, f"{cap} bytes are enough to begin with"
+    assert table.sample(1, seed=1).num_rows == 1
+    table.change_settings(scan_bytes_max=1 << 30)
+    assert table.sample(450, seed=1).num_rows == 450
 
 
 def test_rows_that_are_left_out_are_not_drawn(lake: Lake) -> None:
