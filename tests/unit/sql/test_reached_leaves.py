@@ -17,16 +17,17 @@ from lakebed.sorted_files.reading.scanning import beside_each_other
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.table_state.state import TableState
 
-ROWS = 400_000
-"""Several times what the engine holds of an answer that is not asked for yet: 1 MiB."""
+ROWS = 800_000
+"""More than are read ahead of who asks, however long that takes: of batches of 2,000 rows, Arrow's
+scanner and the engine's buffer of 1 MiB hold some 570,000."""
 LEAVES = 8
 SCHEMA = lakebed.schema_of(row_keys={"id": "int64"}, values={"v": "float64"})
 
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
-    """Forty row groups in eight leaves; batches begin with 100 rows."""
-    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", ROWS // 40)
+    """Four hundred row groups in eight leaves; batches begin with 100 rows."""
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS_MAX", ROWS // 400)
     monkeypatch.setattr(beside_each_other, "ROWS_FIRST", 100)
     with lakebed.connect(tmp_path / "lake") as made:
         points = [ROWS * n // LEAVES for n in range(1, LEAVES)]
