@@ -78,7 +78,7 @@ All prices are those of capacity on demand: tasks on Fargate Spot take a third o
 |---|---|---|---|---|---|---|
 {per_tb}
 
-Many small jobs are dear: each leaf gets few rows of each, in a file of its own unless they are
+Many small jobs cost more: each leaf gets few rows of each, in a file of its own unless they are
 fewer than [`shared_file_rows_max`](../reference/settings.md), and to write or merge few rows takes
 as many requests as many do. Send large files, or several in one message. Replaced files are kept
 for readers, and as deleted versions for as long as [`deleted_days`](../reference/instance.md) says,

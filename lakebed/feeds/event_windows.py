@@ -57,7 +57,7 @@ def window_counts(
 
 
 def too_many_windows(count: int) -> TooManyWindowsError:
-    """Return the error of rows that lie in so many windows."""
+    """Return the error that says in how many windows rows lie."""
     hint = "use longer windows, or put fewer records into one object or message"
     return TooManyWindowsError("too many windows", count=count, max=WINDOWS_MAX, hint=hint)
 
