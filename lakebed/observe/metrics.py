@@ -33,6 +33,21 @@ def _fed(fate: str, meaning: str) -> Metric:
     )
 
 
+def _failed(name: str, kind: str, meaning: str, alarm: Alarm | None = None) -> Metric:
+    """Return the metric of messages whose work failed in one way."""
+    return Metric(
+        name=name,
+        unit="Count",
+        section="errors",
+        meaning=meaning,
+        event=events.WORK_FAILED,
+        where=(("kind", kind),),
+        alarm=alarm,
+        without_alarm="" if alarm else DEAD_LETTERS,
+        of_trouble=True,
+    )
+
+
 METRICS = (
     Metric(
         name="jobs_ingested",
@@ -342,46 +357,31 @@ METRICS = (
         without_alarm=DEAD_LETTERS,
         of_trouble=True,
     ),
-    Metric(
-        name="work_retried",
-        unit="Count",
-        section="errors",
-        meaning="messages that came back: a store was busy, or another commit was first",
-        event=events.WORK_FAILED,
-        where=(("kind", WORK_RETRIED),),
-        without_alarm=DEAD_LETTERS,
-        of_trouble=True,
+    _failed(
+        "work_retried",
+        WORK_RETRIED,
+        "messages that came back: a store was busy, or another commit was first",
+    ),
+    _failed("work_refused", WORK_REFUSED, "messages that can never work"),
+    _failed(
+        "corruption_found",
+        WORK_CORRUPT,
+        "messages whose work met bytes that contradict their checksum",
+        Alarm(threshold=1, minutes=5, page="docs/operate/corruption.md", command="fsck"),
+    ),
+    _failed(
+        "bugs_met",
+        WORK_BUG,
+        "messages whose work ended in an unexpected error",
+        Alarm(threshold=1, minutes=5, page="docs/operate/bugs.md", command="dead-letters show"),
     ),
     Metric(
-        name="work_refused",
+        name="task_bugs",
         unit="Count",
         section="errors",
-        meaning="messages that can never work",
-        event=events.WORK_FAILED,
-        where=(("kind", WORK_REFUSED),),
-        without_alarm=DEAD_LETTERS,
-        of_trouble=True,
-    ),
-    Metric(
-        name="corruption_found",
-        unit="Count",
-        section="errors",
-        meaning="messages whose work met bytes that contradict their checksum",
-        event=events.WORK_FAILED,
-        where=(("kind", WORK_CORRUPT),),
-        alarm=Alarm(threshold=1, minutes=5, page="docs/operate/corruption.md", command="fsck"),
-        of_trouble=True,
-    ),
-    Metric(
-        name="bugs_met",
-        unit="Count",
-        section="errors",
-        meaning="messages whose work ended in an unexpected error",
-        event=events.WORK_FAILED,
-        where=(("kind", WORK_BUG),),
-        alarm=Alarm(
-            threshold=1, minutes=5, page="docs/operate/bugs.md", command="dead-letters show"
-        ),
+        meaning="jobs of tasks that met an unexpected error, each time they were tried",
+        event=events.TASK_BUG,
+        without_alarm="a job that meets it again is rejected or a dead letter, which have alarms",
         of_trouble=True,
     ),
     Metric(
