@@ -1,5 +1,6 @@
 """When a task ends, and what becomes of the job that it has in hand."""
 
+import json
 import threading
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ import pytest
 from lakebed.backends.memory import MemoryJobQueue, VirtualClock
 from lakebed.backends.system import SystemClock
 from lakebed.errors import InvalidError, UnavailableError
+from lakebed.observe.json_lines import JsonLines
 from lakebed.ports.job_queue import Message, Received
 from lakebed.tasks.task_loop import StopRequest, TaskLimits, TaskLoop, kept_or_given_back
 from lakebed.tasks.worker import FailurePolicy, Visibility, Worker
@@ -83,11 +85,15 @@ def test_a_task_whose_jobs_all_fail_ends_and_their_messages_come_back() -> None:
     assert len(task.queue.receive(messages_max=10, hidden_seconds=1)) == 4
 
 
-def test_a_bug_ends_neither_the_task_nor_the_job() -> None:
+def test_a_bug_ends_neither_the_task_nor_the_job_and_is_counted_each_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     task = Task(fails(AssertionError("a bug"))).given(b"bad", b"good")
     assert task.loop.run() == "failures", "it comes again and again"
     assert task.done == [b"good"]
     assert task.queue.depth() == (1, 0)
+    lines = map(json.loads, map(JsonLines({}).format, caplog.records))
+    assert [line["task_bugs"] for line in lines if line.get("event") == "task_bug"] == [1, 1, 1]
 
 
 def test_what_can_never_work_is_a_dead_letter_at_once_and_no_failure() -> None:
