@@ -20,6 +20,7 @@ TEXT_BYTES_MAX = 1 << 20
 KNOWN_MAX, KNOWN_LETTERS_MAX = 256, 4_096
 """Texts of which a process keeps what they ask for, and how long each may be."""
 _SELECT_HINT = "write one SELECT; rows are changed by `ingest`"
+_SYNTAX_HINT = 'mend it at that place; a name that is a word of SQL, as at, is written "at"'
 _REFUSED_SOURCES = {
     "SHOW_REF": "write SELECT; `lakebed table describe` shows a table's columns",
     "PIVOT": "write sum(...) FILTER (WHERE ...) for each column",
@@ -49,12 +50,14 @@ def parsed(connection: duckdb.DuckDBPyConnection, text: object) -> Statement:
     """
     if type(text) is str and (known := _known(text)) is not None:
         return known
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidError("no SQL was given", hint="for instance select count(*) from trips")
+    if not isinstance(text, str):
+        raise _nothing_given()
     if len(text.encode("utf-8", "replace")) > TEXT_BYTES_MAX:
         hint = "pass values as parameters, or as a table"
         raise InvalidError("the SQL is too long", max_bytes=TEXT_BYTES_MAX, hint=hint)
     statements = _tree_of(connection, text)
+    if not statements:
+        raise _nothing_given()
     if len(statements) != 1:
         hint = "send each in a call of its own"
         raise InvalidError("SQL is one statement", statements=len(statements), hint=hint)
@@ -99,7 +102,11 @@ def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> list[Any]:
         hint = _REFUSED_SOURCES["PIVOT"] if _UNSERIALIZED.search(text) else _SELECT_HINT
         raise InvalidError("only SELECT can be run", problem=message, hint=hint)
     facts = _location(text, tree.get("position"))
-    raise InvalidError("not SQL", problem=message, **facts, hint="mend it at that place")
+    raise InvalidError("not SQL", problem=message, **facts, hint=_SYNTAX_HINT)
+
+
+def _nothing_given() -> InvalidError:
+    return InvalidError("no SQL was given", hint="for instance select count(*) from trips")
 
 
 def _location(text: str, position: object) -> dict[str, str]:

@@ -145,7 +145,9 @@ def test_this_is_the_table_and_others_are_there_too(lake: Lake) -> None:
 
 REFUSED = [
     ("", "no SQL was given"),
-    ("  -- nothing", "SQL is one statement"),
+    (" \n", "no SQL was given"),
+    ("  -- nothing", "no SQL was given"),
+    ("select at from trips", "at that place; a name that is a word of SQL, as at, is written .at."),
     ("selec 1", 'not SQL .*syntax error at or near "selec" place=line 1, column 1'),
     ("select 1;\nselect (", "not SQL .*place=line 2"),
     ("select 1; select 2", "one statement .statements=2"),
