@@ -101,7 +101,7 @@ docs: $(DEV)  ## write docs/reference from the source
 images: $(DEV)  ## pin the base images of tasks by what their tags name now; review the diff
 	$(BIN)/python -m stacks.base_images
 
-golden: $(DEV)  ## rewrite tests/golden from what the code does now; review the diff
+golden: $(DEV)  ## rewrite tests/golden from what the code does now, old files excepted; review
 	LAKEBED_GOLDEN=rewrite $(PYTEST) tests -q $(ON_TWO)
 
 cdk: $(DEPLOY) .cache/cdk/.made  ## what deploying needs; then: .venv/bin/cdk deploy --all ...

@@ -1,15 +1,15 @@
 """The text that a person reviews: a line for each thing that a deployment makes.
 
 The summary is made from normalised templates. It shows each resource with its settings, and lines
-of their own for what it holds: grants, variables of the environment, rules, targets. What it leaves
-out (`LEFT_TO_DIGESTS`) is held by the digest of each stack.
+of their own for what it holds: grants, the environment, rules. What it leaves out
+(`LEFT_TO_DIGESTS`) is held by the digest of each stack.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,9 +20,10 @@ ABOUT = """\
 # Each line begins with its stack and the name of a resource; then follows one of:
 #
 #   TYPE #HASH SETTINGS   The resource. The hash ends its id: CloudFormation replaces a resource
-#                         whose id changes.
+#                         whose id changes. Behind a semicolon: who may assume a role, and what a
+#                         resource holds if that is one thing.
 #   allow, deny           A grant, to this role or by this policy: to whom, what, on what, when.
-#   env NAME=VALUE        A variable in the environment of a function or task.
+#   env NAME=VALUE, ...   The environment of a function or task.
 #   SETTING: ...          One item of a setting that is a list.
 #   digest                The stack's whole template, with what no line shows: tags, outputs,
 #                         the dashboard's body, what waits for what.
@@ -125,7 +126,10 @@ def deployment_summary(templates: Templates) -> str:
 
 
 def _lines(id_: str, resource: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a resource: its own, then those of what it holds, sorted."""
+    """Return the lines of a resource: its own, then those of what it holds, sorted.
+
+    Its own line also says who may assume it, or the one thing that it holds.
+    """
     type_ = resource["Type"]
     rest = {key: value for key, value in resource.items() if key not in ("Type", "Properties")}
     shown = {
@@ -133,7 +137,11 @@ def _lines(id_: str, resource: Mapping[str, Any]) -> list[str]:
         for key, value in (dict(resource.get("Properties", {})) | rest).items()
         if key not in LEFT_TO_DIGESTS
     }
+    env = _environment(shown)
+    beside = list(_grants(shown.pop("AssumeRolePolicyDocument", {"Statement": []})))
     held = sorted(_held(type_, shown))
+    if not beside and len(held) == 1:
+        beside, held = held, []
     settings = dict(_settings(shown))
     sentence = re.sub(
         r"\{([\w.]+)\}", lambda field: settings.pop(field[1], "-"), SENTENCES.get(type_, "")
@@ -141,28 +149,40 @@ def _lines(id_: str, resource: Mapping[str, Any]) -> list[str]:
     found = ID_HASH.search(id_)
     title = [type_.removeprefix("AWS::"), *([f"#{found[0]}"] if found else [])]
     others = [f"{name}={value}" for name, value in sorted(settings.items())]
-    return [" ".join([*title, ", ".join(filter(None, [sentence, *others]))]).rstrip(), *held]
+    own = " ".join([*title, ", ".join(filter(None, [sentence, *others]))]).rstrip()
+    return ["; ".join([own, *beside]), *env, *held]
+
+
+def _environment(shown: dict[str, Any]) -> list[str]:
+    """Take the environment of a function or of a task's containers out of what is shown.
+
+    Returns a line for each that has variables.
+    """
+    function = shown.pop("Environment", {}).get("Variables", {})
+    containers = [
+        {pair["Name"]: pair["Value"] for pair in container.pop("Environment", [])}
+        for container in shown.get("ContainerDefinitions", [])
+    ]
+    return [
+        "env " + ", ".join(f"{name}={_text(value)}" for name, value in sorted(variables.items()))
+        for variables in [function, *containers]
+        if variables
+    ]
 
 
 def _held(type_: str, shown: dict[str, Any]) -> Iterator[str]:
     """Yield lines of what a resource holds, and take that out of what is shown."""
     for policy in shown.pop("Policies", []):
         yield from _grants(policy["PolicyDocument"])
-    for name in ("PolicyDocument", "AssumeRolePolicyDocument"):
-        yield from _grants(shown.pop(name, {"Statement": []}))
+    yield from _grants(shown.pop("PolicyDocument", {"Statement": []}))
     if type_ == "AWS::Lambda::Permission":
-        yield from _grant(_statement_of(shown))
+        yield from _grants({"Statement": [_statement_of(shown)]})
     if type_ == "AWS::SSM::Parameter":
         yield from (f"value {key}={value}" for key, value in _settings(json.loads(shown["Value"])))
         del shown["Value"]
-    for name, value in shown.pop("Environment", {}).get("Variables", {}).items():
-        yield f"env {name}={_text(value)}"
     for path, row in _rows(shown):
-        if path.rpartition(".")[2] == "Environment":
-            yield f"env {row['Name']}={_text(row['Value'])}"
-        else:
-            settings = sorted(_settings(row))
-            yield f"{path}: " + ", ".join(f"{name}={value}" for name, value in settings)
+        settings = sorted(_settings(row))
+        yield f"{path}: " + ", ".join(f"{name}={value}" for name, value in settings)
 
 
 def _statement_of(permission: dict[str, Any]) -> dict[str, Any]:
@@ -175,13 +195,18 @@ def _statement_of(permission: dict[str, Any]) -> dict[str, Any]:
 
 
 def _grants(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each grant: statements that differ in their resources alone are one."""
+    resources: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for statement in document["Statement"]:
-        yield from _grant(statement)
+        resources[_grant(statement)].update(_listed(statement.get("Resource", [])))
+    for (head, tail), found in resources.items():
+        on = f"on {', '.join(sorted(found))}" if found else ""
+        yield " ".join(filter(None, [head, on, tail]))
 
 
-def _grant(statement: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each resource of a statement."""
-    rest = dict(statement)
+def _grant(statement: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what stands before and behind the resources of a statement."""
+    rest = {name: value for name, value in statement.items() if name != "Resource"}
     effect = rest.pop("Effect").lower()
     principal = rest.pop("Principal", {})
     who = dict(_settings(principal if isinstance(principal, dict) else {"Service": principal}))
@@ -191,12 +216,10 @@ def _grant(statement: Mapping[str, Any]) -> Iterator[str]:
         for operator, keys in sorted(rest.pop("Condition", {}).items())
         for key, value in sorted(keys.items())
     ]
-    resources = [f"on {resource}" for resource in _listed(rest.pop("Resource", []))]
     tail = ["if " + " and ".join(conditions)] if conditions else []
     tail += [f"with {key}={value}" for key, value in sorted(_settings(rest))]
-    for resource in resources or [""]:
-        words = [effect, *(f"{kind}={name}" for kind, name in who.items()), actions, resource]
-        yield " ".join(filter(None, [*words, *tail]))
+    head = [effect, *(f"{kind}={name}" for kind, name in who.items()), actions]
+    return " ".join(filter(None, head)), " ".join(tail)
 
 
 def _settings(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
@@ -204,7 +227,7 @@ def _settings(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from _settings(item, f"{path}.{key}" if path else key)
-    elif path and not _is_rows(value, path) and value not in (HIDDEN, [HIDDEN]):
+    elif path and not _is_rows(value) and value not in (HIDDEN, [HIDDEN]):
         yield path, _text(value)
 
 
@@ -213,16 +236,15 @@ def _rows(value: Json, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _rows(item, f"{path}.{key}" if path else key)
-    elif _is_rows(value, path):
+    elif _is_rows(value):
         for row in value:
             yield path, row
             yield from _rows(row, path)
 
 
-def _is_rows(value: Json, path: str) -> bool:
-    if not isinstance(value, list) or not any(isinstance(item, dict) for item in value):
-        return False
-    return not _are_pairs(value) or path.rpartition(".")[2] == "Environment"
+def _is_rows(value: Json) -> bool:
+    has_mappings = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+    return has_mappings and not _are_pairs(value)
 
 
 def _are_pairs(values: list[Any]) -> bool:

@@ -145,19 +145,16 @@ SHOWN = """\
 work AgeAlarm CloudWatch::Alarm #92786B1C dev-age: AWS/SQS Age of \
 QueueName=@JobsQueue.QueueName instance=dev, Maximum >= 60 in 3 x 300 s, \
 without data notBreaching, "a job waits: see docs/age.md"
-work Every Events::Rule #9BF8859A dev-every: rate(5 minutes), ENABLED
-work Every Targets: Arn=@Work, Id=Target0
-work EveryAllow Lambda::Permission #BB274A31
-work EveryAllow allow Service=events.amazonaws.com lambda:InvokeFunction on @Work \
-if ArnLike aws:SourceArn @Every.Arn
+work Every Events::Rule #9BF8859A dev-every: rate(5 minutes), ENABLED; \
+Targets: Arn=@Work, Id=Target0
+work EveryAllow Lambda::Permission #BB274A31; allow Service=events.amazonaws.com \
+lambda:InvokeFunction on @Work if ArnLike aws:SourceArn @Every.Arn
 work JobsQueue SQS::Queue #24944186 dev.fifo: kept for 60 s, RedrivePolicy.maxReceiveCount=5, \
 SqsManagedSseEnabled=true
 work Work Lambda::Function #39EB27CF dev-work: 512 MiB, 60 s, work.handler
 work Work env LOG_TABLE=@state/Log
-work WorkRole IAM::Role #12898676
-work WorkRole allow Service=lambda.amazonaws.com sts:AssumeRole
-work WorkRole allow s3:GetObject, s3:PutObject on @JobsQueue.Arn if StringLike s3:prefix a/* or b/*
-work WorkRole allow s3:GetObject, s3:PutObject on arn:{Partition}:s3:::b \
+work WorkRole IAM::Role #12898676; allow Service=lambda.amazonaws.com sts:AssumeRole
+work WorkRole allow s3:GetObject, s3:PutObject on @JobsQueue.Arn, arn:{Partition}:s3:::b \
 if StringLike s3:prefix a/* or b/*
 work WorkSource Lambda::EventSourceMapping #675FE46E from @JobsQueue.Arn to @Work: \
 10 messages at once, 20 runs at once
@@ -191,8 +188,10 @@ def test_a_summary_has_a_line_for_each_thing() -> None:
     ]
     state = [line for line in lines(deployed()) if line.startswith("state ")]
     assert state[1:] == [
-        "state Log DynamoDB::Table #95422804 DeletionPolicy=Retain, TableName=dev-log",
-        "state Log KeySchema: AttributeName=pk, KeyType=HASH",
+        (
+            "state Log DynamoDB::Table #95422804 DeletionPolicy=Retain, TableName=dev-log; "
+            "KeySchema: AttributeName=pk, KeyType=HASH"
+        )
     ]
 
 
@@ -224,6 +223,17 @@ def add_a_variable(templates: Templates) -> None:
     properties(templates, "Work39EB27CF")["Environment"]["Variables"]["MODE"] = "fast"
 
 
+def add_a_grant(templates: Templates) -> None:
+    (policy,) = properties(templates, "WorkRole12898676")["Policies"]
+    grant = {"Effect": "Allow", "Action": "s3:DeleteObject", "Resource": "*"}
+    policy["PolicyDocument"]["Statement"].append(grant)
+
+
+def trust_another(templates: Templates) -> None:
+    trust = properties(templates, "WorkRole12898676")["AssumeRolePolicyDocument"]
+    trust["Statement"][0]["Principal"] = {"AWS": "*"}
+
+
 def grant_all_but(templates: Templates) -> None:
     properties(templates, "EveryAllowBB274A31")["PrincipalOrgID"] = "o-1"
 
@@ -233,17 +243,19 @@ def grant_all_but(templates: Templates) -> None:
     [
         (
             widen_a_grant,
-            "work WorkRole allow s3:GetObject, s3:PutObject on * if StringLike s3:prefix a/*",
+            "work WorkRole allow s3:GetObject, s3:PutObject on *, @JobsQueue.Arn, arn:",
         ),
         (
             drop_a_condition,
-            "work EveryAllow allow Service=events.amazonaws.com lambda:InvokeFunction on @Work",
+            "#BB274A31; allow Service=events.amazonaws.com lambda:InvokeFunction on @Work",
         ),
+        (add_a_grant, "work WorkRole allow s3:DeleteObject on *"),
+        (trust_another, "work WorkRole IAM::Role #12898676; allow AWS=* sts:AssumeRole"),
         (drop_a_dimension, "AWS/SQS Age of instance=dev, Maximum >= 60"),
         (change_a_schedule, "dev-every: rate(1 hour), ENABLED"),
         (drop_encryption, "dev.fifo: kept for 60 s, RedrivePolicy.maxReceiveCount=5"),
         (change_a_timeout, "dev-work: 512 MiB, 900 s"),
-        (add_a_variable, "work Work env MODE=fast"),
+        (add_a_variable, "work Work env LOG_TABLE=@state/Log, MODE=fast"),
         (grant_all_but, "work EveryAllow Lambda::Permission #BB274A31 PrincipalOrgID=o-1"),
     ],
 )
@@ -264,6 +276,27 @@ def test_what_no_line_shows_changes_the_digest(name: str) -> None:
     (function["Properties"] if name == "Tags" else function).pop(name)
     (hashed,) = set(lines(changed)) - set(lines(deployed()))
     assert hashed.startswith("work digest ")
+
+
+def test_statements_that_differ_in_their_resources_are_one_line() -> None:
+    apart = deployed()
+    (policy,) = properties(apart, "WorkRole12898676")["Policies"]
+    (both,) = policy["PolicyDocument"]["Statement"]
+    policy["PolicyDocument"]["Statement"] = [
+        {**both, "Resource": resource} for resource in both["Resource"]
+    ]
+    together = [line for line in lines(deployed()) if "digest" not in line]
+    assert [line for line in lines(apart) if "digest" not in line] == together
+
+
+def test_a_role_of_two_trusts_shows_both() -> None:
+    other = deployed()
+    trust = properties(other, "WorkRole12898676")["AssumeRolePolicyDocument"]
+    trust["Statement"].append({**trust["Statement"][0], "Principal": {"AWS": "root"}})
+    (line,) = [line for line in lines(other) if "IAM::Role" in line]
+    assert line.endswith(
+        "; allow Service=lambda.amazonaws.com sts:AssumeRole; allow AWS=root sts:AssumeRole"
+    )
 
 
 def test_machines_and_commits_do_not_change_a_summary() -> None:

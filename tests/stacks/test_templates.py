@@ -30,7 +30,7 @@ from tests.stacks.conftest import CONTEXT, HERE, ROOT, Synthesize, Templates, te
 from tests.stacks.deployment_summary import deployment_summary
 from tests.stacks.normalised_templates import of_any_machine
 
-SUMMARY_LINES_MAX = 1_100
+SUMMARY_LINES_MAX = 800
 DATA = ("AWS::S3::Bucket", "AWS::DynamoDB::Table")
 DEPLOYMENT_CHANGED = """\
 what is deployed changed. If that is meant, run this test with LAKEBED_GOLDEN=rewrite and review

@@ -1,5 +1,6 @@
 """Make the stored forms of a release: `python -m tests.golden.releases.make FOLDER`, run once over
-the sources of that release. What it made is never made again; tests read it for ever.
+the sources of that release. What it made is never made again; tests read it for ever. Its
+digests are in `tests/golden/kept.txt` from when the next release is in the making.
 
 `lake.tar.xz`: the directory of a lake. `expected.json`: what its tables hold. `more.json`: what
 else it holds, since 0.3.0. `export.tar.xz`: an export of one of its tables. `messages.json`: bodies
