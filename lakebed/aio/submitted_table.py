@@ -15,6 +15,7 @@ from lakebed.face.submitted_table import SubmittedTable as SyncSubmittedTable
 if TYPE_CHECKING:
     from lakebed.ingest.batch_listing import BatchReport, PendingFile
     from lakebed.ingest.submit_files import Submitted
+    from lakebed.ports.file_batches import BatchTarget
 
 
 class SubmittedTable(ExportedTable):
@@ -39,6 +40,26 @@ class SubmittedTable(ExportedTable):
                 was taken, as it is, is a double and dropped.
         """
         return await self._calls.run(lambda: self._sync.submit(files))
+
+    async def send(
+        self, files: str | Sequence[str], *, job: str | None = None, target: BatchTarget = "ingest"
+    ) -> str:
+        """Send a job to an instance, whose tasks take files in as one job, all or none. Returns the
+        job's id, under which `jobs` tells what became of it.
+
+        files: `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/` for all files below; or several of these.
+            They are looked at when the job begins.
+        job: a name for this request; the same request under the same name is done once, for
+            `job_id_seconds_min`. None: it is a request of its own, with a new id.
+        target: `ingest`: a task does it. `bulk-import`: Spark does, on EMR Serverless.
+
+        Raises:
+            InvalidError: names that no job takes, or more than a message holds; the lake is a
+                directory; the instance was deployed without what does it. Nothing was sent.
+            UnavailableError, UnknownOutcomeError: call again with the job in its facts; it is done
+                once.
+        """
+        return await self._calls.run(lambda: self._sync.send(files, job=job, target=target))
 
     async def pending_files(self, *, limit: int = 1000) -> list[PendingFile]:
         """Return files that wait for a batch, the oldest first.

@@ -15,6 +15,7 @@ from lakebed.ingest.batch_files import BatchFiles
 from lakebed.ingest.batch_listing import BatchListing
 from lakebed.ingest.dropped_tables import DropBatches
 from lakebed.ingest.run_batches import RunBatches
+from lakebed.ingest.send_jobs import SendJobs, not_in_s3
 from lakebed.ingest.submit_files import SubmitFiles
 from lakebed.ingest.submitted_rows import RowsOfFiles
 from lakebed.model.addresses import scheme_of
@@ -46,8 +47,7 @@ class NamedFiles:
         if scheme_of(name) is not None:
             return self._urls
         if self._local is None:
-            hint = "copy it to a bucket of the instance's `sources`, and name it s3://BUCKET/KEY"
-            raise InvalidError("an instance takes files in from S3", file=name, hint=hint)
+            raise not_in_s3(name)
         return self._local
 
 
@@ -62,6 +62,14 @@ def batches_of(app: App) -> FileBatches:
 def submit_files(app: App) -> SubmitFiles:
     """Return what submits files. Raises: InvalidError: the lake has no batches."""
     return SubmitFiles(batches=batches_of(app), files=_files(app), clock=app.clock)
+
+
+def send_jobs(app: App) -> SendJobs:
+    """Return what sends jobs to tasks, and to Spark. Raises: InvalidError: the lake has none."""
+    if app.local is not None:
+        hint = "`Table.ingest` takes files in at once, `Table.submit` lets them wait for `lake.run`"
+        raise InvalidError("a lake in a directory has no tasks that jobs are sent to", hint=hint)
+    return SendJobs(app.queues, rng=app.rng)
 
 
 def batch_listing(app: App) -> BatchListing:

@@ -11,6 +11,7 @@ from lakebed.face.exported_table import ExportedTable
 if TYPE_CHECKING:
     from lakebed.ingest.batch_listing import BatchReport, PendingFile
     from lakebed.ingest.submit_files import Submitted
+    from lakebed.ports.file_batches import BatchTarget
 
 
 class SubmittedTable(ExportedTable):
@@ -35,6 +36,29 @@ class SubmittedTable(ExportedTable):
         named = [files] if isinstance(files, (str, os.PathLike)) else list(files)
         names = [os.fspath(one) for one in named]
         return submit_files(self._app).run(self._opened.id, self.name, names)
+
+    def send(
+        self, files: str | Sequence[str], *, job: str | None = None, target: BatchTarget = "ingest"
+    ) -> str:
+        """Send a job to an instance, whose tasks take files in as one job, all or none. Returns the
+        job's id, under which `jobs` tells what became of it.
+
+        files: `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/` for all files below; or several of these.
+            They are looked at when the job begins.
+        job: a name for this request; the same request under the same name is done once, for
+            `job_id_seconds_min`. None: it is a request of its own, with a new id.
+        target: `ingest`: a task does it. `bulk-import`: Spark does, on EMR Serverless.
+
+        Raises:
+            InvalidError: names that no job takes, or more than a message holds; the lake is a
+                directory; the instance was deployed without what does it. Nothing was sent.
+            UnavailableError, UnknownOutcomeError: call again with the job in its facts; it is done
+                once.
+        """
+        from lakebed.bootstrap.batching import send_jobs
+
+        names = [files] if isinstance(files, str) else list(files)
+        return send_jobs(self._app).run(self.name, names, job=job, target=target)
 
     def pending_files(self, *, limit: int = 1_000) -> list[PendingFile]:
         """Return files that wait for a batch, the oldest first.

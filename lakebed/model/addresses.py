@@ -10,8 +10,14 @@ from urllib.parse import unquote, urlsplit
 from lakebed.errors import InvalidError
 
 FILE_SCHEME = "file"
+NAMED_FILES_MAX = 10_000
+"""Names of files in one message."""
+NAME_LENGTH_MAX = 2_048
+"""Characters of a file's name in a message."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two letters at least, for `C:/` is a disk. One slash: so a `Path` has it of `s3://`."""
+
+_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+")
 
 
 def scheme_of(address: str | os.PathLike[str]) -> str | None:
@@ -50,3 +56,11 @@ def directory_named(path: str | os.PathLike[str], *, instances: str) -> str | os
         address = re.sub("^s3:/+", "s3://", os.fspath(path))
         hint = f"only its objects can lie there: connect('./lake', objects='{address}')"
     raise InvalidError("a lake lies in a directory of this machine", lake=path, hint=hint)
+
+
+def check_named_file(name: str) -> None:
+    """Raise InvalidError if a message may not name a file so: it is neither a URL of S3 nor a
+    path."""
+    if not name.isprintable() or ("://" in name and not _URL.fullmatch(name)):
+        hint = "write s3://BUCKET/KEY, or s3://BUCKET/FOLDER/ for all files below"
+        raise InvalidError("not the name of a file", file=ascii(name)[:80], hint=hint)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from lakebed.errors import InvalidError
+from lakebed.model.addresses import NAME_LENGTH_MAX, NAMED_FILES_MAX, check_named_file
 from lakebed.model.names import job_id, table_name
 
-FILES_MAX = 10_000
-FILE_LENGTH_MAX = 2_048
 LENGTH_TOLD = 80
 """Of a value that is not allowed."""
-
-_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+")
 
 
 def validated_by(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument
@@ -29,12 +25,6 @@ def validated_by(check: Any) -> AfterValidator:  # noqa: ANN401 - any function o
         return value
 
     return AfterValidator(checked)
-
-
-def _check_file(name: str) -> None:
-    if not name.isprintable() or ("://" in name and not _URL.fullmatch(name)):
-        hint = "write s3://BUCKET/KEY, or s3://BUCKET/FOLDER/ for all files below"
-        raise InvalidError("not the name of a file", file=ascii(name)[:LENGTH_TOLD], hint=hint)
 
 
 Id = Annotated[
@@ -53,14 +43,14 @@ Table = Annotated[
 ]
 File = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=FILE_LENGTH_MAX),
-    validated_by(_check_file),
+    StringConstraints(min_length=1, max_length=NAME_LENGTH_MAX),
+    validated_by(check_named_file),
 ]
 Files = Annotated[
     list[File],
     Field(
         min_length=1,
-        max_length=FILES_MAX,
+        max_length=NAMED_FILES_MAX,
         description="Files of Parquet, CSV or JSON lines, as `s3://BUCKET/KEY`. A name that ends"
         " with `/` means all files below it, but for names that begin with `_` or `.`.",
     ),

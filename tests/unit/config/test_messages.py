@@ -23,8 +23,8 @@ from lakebed.config.messages import (
     query_message,
     submission_message,
 )
-from lakebed.config.sent.message_parts import FILES_MAX
 from lakebed.errors import InvalidError
+from lakebed.model.addresses import NAMED_FILES_MAX
 from lakebed.model.jobs import decode_message, decode_table_message
 from lakebed.model.predicates.language import Compare
 
@@ -72,7 +72,7 @@ def test_all_that_is_wrong_is_said_at_once_with_what_to_write_instead() -> None:
         (INGEST | {"files": ["s3://landing/a\nb"]}, "not the name of a file"),
         (INGEST | {"files": ["s3://landing/" + "a" * 3000]}, "files.0"),
         (INGEST | {"files": "s3://landing/a"}, "files"),
-        (INGEST | {"files": ["a"] * (FILES_MAX + 1)}, "at most 10000"),
+        (INGEST | {"files": ["a"] * (NAMED_FILES_MAX + 1)}, "at most 10000"),
         (INGEST | {"spark_conf": {}}, "no such field"),
         (INGEST | {"id": "x" * 201}, "200 bytes"),
         (INGEST | {"id": 7}, "id: "),
