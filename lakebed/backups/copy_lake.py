@@ -1,13 +1,21 @@
-"""Copy all tables of a lake, each alone, then give the copies the names that the tables have."""
+"""Copy all tables of a lake, each alone, then what it defines of feeds, then give the copies the
+names that the tables have, all at once.
+
+Before it has names a copy shows no new table. So a kill leaves one that lacks none of those that it
+shows, nor a feed of theirs; the next run goes on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
+from lakebed.backups.copy_definitions import CopyDefinitions
 from lakebed.backups.copy_table import CopyTable, LogCopy, TableCopied
 from lakebed.errors import LakebedError, TableMissingError
+from lakebed.model.formats import Formats
 from lakebed.model.names import TableId, TableName
 from lakebed.observe import events
 from lakebed.ports.table_registry import TableEntry, TableRegistry
@@ -16,6 +24,26 @@ from lakebed.statestore.open_table import OpenTable
 
 NAME_CHARACTERS_KEPT, ID_CHARACTERS_SHOWN = 54, 8
 """Of a name and an id, where a table that was dropped gives its name up: 63 are allowed."""
+
+
+class NamesOfCopy(Protocol):
+    """The names of a copy's tables, and the forms that may be written to it."""
+
+    def list(self) -> list[TableEntry]:
+        """Return all tables, by name."""
+        ...
+
+    def assign(self, entries: Sequence[TableEntry]) -> None:
+        """Let tables have these names and marks instead of their own, all or none.
+
+        Raises:
+            TableExistsError: a table that is not among these has one of the names.
+        """
+        ...
+
+    def raise_formats(self, formats: Formats) -> None:
+        """Allow these forms from now on, and what was allowed before."""
+        ...
 
 
 class LakeCopied(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +63,7 @@ class LakeCopied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopyLake:
-    """Copies tables between two lakes, and their names.
+    """Copies tables between two lakes, their feeds, and their names.
 
     source_names, target_names: registries. opened: gives a table of the source by its entry.
     log_copy: gives the log of a copy.
@@ -47,9 +75,10 @@ class CopyLake:
         source_names: TableRegistry,
         source_logs: TransactionLogs,
         opened: Callable[[TableEntry], OpenTable],
-        target_names: TableRegistry,
+        target_names: NamesOfCopy,
         log_copy: Callable[[TableId], LogCopy],
         copy_table: CopyTable,
+        copy_definitions: CopyDefinitions,
     ) -> None:
         self._source_names = source_names
         self._source_logs = source_logs
@@ -57,9 +86,14 @@ class CopyLake:
         self._target_names = target_names
         self._log_copy = log_copy
         self._copy_table = copy_table
+        self._copy_definitions = copy_definitions
 
     def run(self) -> LakeCopied:
-        """Copy every table; one that cannot be copied is reported, and the others go on."""
+        """Copy every table; one that cannot be copied is reported, and the others go on.
+
+        Raises:
+            UnavailableError: definitions of feeds change all the time; no name was given.
+        """
         copied: list[TableCopied] = []
         whole: list[TableEntry] = []
         failure: LakebedError | None = None
@@ -85,6 +119,7 @@ class CopyLake:
                 continue
             whole.append(entry)
             events.emit(events.TABLE_COPIED, **msgspec.to_builtins(copied[-1]))
+        self._copy_definitions.run()  # before names: who sees a table sees how far its feeds are
         self._give_names(whole)
         known = {entry.id for entry in entries}
         others = tuple(e.name for e in self._target_names.list() if e.id not in known)
@@ -92,23 +127,18 @@ class CopyLake:
 
     def _give_names(self, entries: Sequence[TableEntry]) -> None:
         """Name the copies as their tables are named. A name that another copy holds is freed."""
-        wanted = {entry.name: entry.id for entry in entries}
-        for found in self._target_names.list():
-            if wanted.get(found.name, found.id) != found.id:
-                self._target_names.rename(found.name, _name_apart(found), found.id)
-        now = {found.id: found for found in self._target_names.list()}
-        for entry in entries:
-            found_now = now.get(entry.id)
-            if found_now is None:
-                self._target_names.claim(entry.name, entry.id)
-            elif found_now.name != entry.name:
-                self._target_names.rename(found_now.name, entry.name, entry.id)
-            if entry.declared and not (found_now is not None and found_now.declared):
-                self._target_names.declare(entry.name, entry.id)
-            if ("" if found_now is None else found_now.watched) != entry.watched:
-                self._target_names.watch(entry.name, entry.id, entry.watched)
-            if (True if found_now is None else found_now.online) != entry.online:
-                self._target_names.set_online(entry.name, entry.id, online=entry.online)
+        ids = {entry.name: entry.id for entry in entries}
+        held = self._target_names.list()
+        freed = [
+            msgspec.structs.replace(found, name=_name_apart(found))
+            for found in held
+            if ids.get(found.name, found.id) != found.id
+        ]
+        known = {entry.id for entry in entries}
+        wanted = [*(found for found in freed if found.id not in known), *entries]
+        changed = [entry for entry in wanted if entry not in held]
+        if changed:
+            self._target_names.assign(changed)
 
 
 def _name_apart(entry: TableEntry) -> TableName:

@@ -49,6 +49,7 @@ from lakebed.tasks.failed_work import FailedTables
 from lakebed.tasks.usage_keeper import UsageKeeper
 
 if TYPE_CHECKING:
+    from lakebed.backups.copy_lake import NamesOfCopy
     from lakebed.backups.copy_table import LogCopy
 
 INSTANCE_SCHEME = "aws:"
@@ -59,10 +60,12 @@ class LocalParts(NamedTuple):
     """What only a lake in a directory has.
 
     log_copy: gives the log of a table as that of a copy, which grows by many entries at once.
+    names: of tables, which a copy gets all at once.
     """
 
     directory: LakeDirectory
     log_copy: Callable[[TableId], LogCopy]
+    names: NamesOfCopy
 
 
 class Paying(NamedTuple):

@@ -43,7 +43,6 @@ def back_up(
         local = _local_parts(backup)
         with _alone(local.directory.path):
             done = _copier(app, backup, local, pinned=True, on_progress=on_progress).run()
-            _copy_definitions(app, backup)
             if prune:
                 for name in done.only_in_copy:
                     with suppress(TableMissingError):
@@ -67,9 +66,7 @@ def restore(app: App, directory: str | os.PathLike[str], *, on_progress: Progres
     try:
         with _alone(_local_parts(backup).directory.path):
             _refuse_taken_names(app, backup)
-            done = _copier(backup, app, local, pinned=False, on_progress=on_progress).run()
-            _copy_definitions(backup, app)
-            return done
+            return _copier(backup, app, local, pinned=False, on_progress=on_progress).run()
     finally:
         backup.close()
 
@@ -92,7 +89,7 @@ def _copier(
         source_names=source.registry,
         source_logs=source.logs,
         opened=source.catalog.opened,
-        target_names=target.registry,
+        target_names=local.names,
         log_copy=local.log_copy,
         copy_table=CopyTable(
             source=source.objects,
@@ -101,11 +98,10 @@ def _copier(
             pinned=pinned,
             on_progress=on_progress,
         ),
+        copy_definitions=CopyDefinitions(
+            source=source.feeds.definitions, target=target.feeds.definitions
+        ),
     )
-
-
-def _copy_definitions(source: App, target: App) -> None:
-    CopyDefinitions(source=source.feeds.definitions, target=target.feeds.definitions).run()
 
 
 def _refuse_itself(app: App, directory: Path) -> None:

@@ -86,7 +86,7 @@ def open_local(
         states=directory.cache,
         spill=directory.spill,
         memory=memory,
-        local=LocalParts(directory, logs.open),
+        local=LocalParts(directory, logs.open, registry),
     )
 
 

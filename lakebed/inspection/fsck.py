@@ -37,7 +37,7 @@ from lakebed.model.paths import file_of, table_of, table_of_entry, table_of_lost
 from lakebed.ports.clock import Clock
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.sorted_files import SortedFiles
-from lakebed.ports.table_registry import TableEntry, TableRegistry
+from lakebed.ports.table_registry import NAMES_GONE, TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_clock import LEAP_MAX
@@ -127,11 +127,12 @@ class Fsck:
         """
         found: list[Finding] = []
         entries: Sequence[TableEntry] = ()
+        is_named = True
         try:
             entries = self._registry.list()
         except CorruptError as error:
             found.append(finding("registry-damaged", problem=str(error)))
-        is_named = not found
+            is_named = error.message == NAMES_GONE  # then no log has one, and each can get one
         wanted = [e for e in entries if (not e.quarantined if tables is None else e.name in tables)]
         checked = [self._checked(entry, deep=deep, on_progress=on_progress) for entry in wanted]
         found += [finding for table in checked for finding in table.findings]

@@ -64,6 +64,7 @@ TASK_FAILED = "task_failed"
 KERNELS_ABSENT = "kernels_absent"
 MERGE_HELPER_LOST = "merge_helper_lost"
 CACHE_SET_ASIDE = "cache_set_aside"
+MESSAGES_LOST = "messages_lost"
 LOCK_AWAITED = "lock_awaited"
 LOG_TIME_TOLD = "log_time_told"
 FEED_PROGRESSED = "feed_progressed"
@@ -146,6 +147,8 @@ MEANINGS = {
     TASK_ENDED: "a task ends: nothing is left for it to do, it is old, fails or was stopped",
     KERNELS_ABSENT: "compiled loops cannot be used; all works, large merges more slowly",
     CACHE_SET_ASIDE: "a cache of a table's state did not prove itself and is rebuilt from the log",
+    MESSAGES_LOST: "messages that were sent are gone from a damaged file of queues: send again what"
+    " was sent since the last good copy; a job is done once under its id",
     LOCK_AWAITED: "a process waits long to write to a database that another process writes to",
     LOG_TIME_TOLD: "a clock was more than a day off log time: an entry recorded it, log time leapt"
     " or was set back",

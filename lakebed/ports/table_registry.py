@@ -13,6 +13,10 @@ from lakebed.model.names import TableId, TableName
 TableCondition = Literal["online", "offline", "quarantined"]
 
 
+NAMES_GONE = "the names of all tables are gone"
+"""What a CorruptError says if tables are there, and nothing is left of their names."""
+
+
 class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A table as the registry knows it.
 

@@ -1,16 +1,22 @@
-"""Files that wait, and batches, in one SQLite file."""
+"""Files that wait, and batches, in one SQLite file.
+
+What was submitted is kept nowhere else, so each row carries its checksum, and beside the file lies
+a mark that tells a file that is gone from one that was never made.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
-from lakebed.errors import ConflictError
+from lakebed.backends.local.sqlite_database import PROVEN_BYTES_MAX, SqliteDatabase, damaged
+from lakebed.errors import ConflictError, CorruptError
+from lakebed.model.disk_errors import translated
 from lakebed.model.names import Micros, TableId
 from lakebed.ports.file_batches import (
     BATCHES_MAX,
@@ -24,6 +30,7 @@ from lakebed.ports.file_batches import (
     head_after,
 )
 
+_FORMAT = 2
 _SCHEMA = """
 CREATE TABLE pending (
     lake_table TEXT NOT NULL,
@@ -41,6 +48,7 @@ CREATE TABLE taken (
     number INTEGER NOT NULL,
     until INTEGER NOT NULL,
     is_free INTEGER NOT NULL DEFAULT 0,
+    checksum INTEGER,
     PRIMARY KEY (lake_table, digest)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE batch (
@@ -55,20 +63,38 @@ CREATE TABLE head (
     lake_table TEXT PRIMARY KEY,
     planned INTEGER NOT NULL,
     closed INTEGER NOT NULL,
-    ended INTEGER NOT NULL
+    ended INTEGER NOT NULL,
+    checksum INTEGER
 ) STRICT, WITHOUT ROWID"""
+_SUMS = {
+    "pending": "row_checksum(lake_table, name, version, size, seen)",
+    "taken": "row_checksum(lake_table, digest, number, until, is_free)",
+    "batch": "row_checksum(lake_table, number, planned, body)",
+    "head": "row_checksum(lake_table, planned, closed, ended)",
+}
+_UPGRADES = {
+    1: (
+        "ALTER TABLE taken ADD COLUMN checksum INTEGER",
+        "ALTER TABLE head ADD COLUMN checksum INTEGER",
+        *(f"UPDATE {name} SET checksum = {_SUMS[name]}" for name in ("taken", "head")),  # noqa: S608
+    ),
+}
 _PENDING = """
 SELECT name, size, version, seen,
     checksum IS row_checksum(lake_table, name, version, size, seen)
 FROM pending WHERE lake_table = ? ORDER BY seen, name LIMIT ?"""
 _PUT = "INSERT OR IGNORE INTO pending VALUES (?1, ?2, ?3, ?4, ?5, row_checksum(?1, ?2, ?3, ?4, ?5))"
-_TAKEN = """
-SELECT 1 FROM taken WHERE lake_table = ? AND digest = ? AND until > ? AND NOT is_free"""
+_TAKEN = f"""
+SELECT until > ?3 AND NOT is_free, checksum IS {_SUMS["taken"]}
+FROM taken WHERE lake_table = ?1 AND digest = ?2"""  # noqa: S608 - constant texts
 _TAKE = """
-INSERT INTO taken (lake_table, digest, number, until) VALUES (?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET number = excluded.number, until = excluded.until, is_free = 0
+INSERT INTO taken VALUES (?1, ?2, ?3, ?4, 0, row_checksum(?1, ?2, ?3, ?4, 0))
+ON CONFLICT DO UPDATE SET
+    number = excluded.number, until = excluded.until, is_free = 0, checksum = excluded.checksum
     WHERE number < excluded.number"""
-_FREE = "UPDATE taken SET is_free = 1 WHERE lake_table = ? AND digest = ? AND number = ?"
+_FREE = """
+UPDATE taken SET is_free = 1, checksum = row_checksum(lake_table, digest, number, until, 1)
+WHERE lake_table = ? AND digest = ? AND number = ?"""
 _REMOVE = "DELETE FROM pending WHERE lake_table = ? AND name = ? AND version = ? AND seen = ?"
 _BATCH = """
 SELECT body, checksum IS row_checksum(lake_table, number, planned, body)
@@ -76,6 +102,10 @@ FROM batch WHERE lake_table = ? AND number = ?"""
 _BATCHES = """
 SELECT body, checksum IS row_checksum(lake_table, number, planned, body)
 FROM batch WHERE lake_table = ? AND number < ? ORDER BY number DESC LIMIT ?"""
+_HEAD = f"""
+SELECT planned, closed, ended, checksum IS {_SUMS["head"]}
+FROM head WHERE lake_table = ?"""  # noqa: S608 - constant texts
+_PUT_HEAD = "INSERT OR REPLACE INTO head VALUES (?1, ?2, ?3, ?4, row_checksum(?1, ?2, ?3, ?4))"
 _PUT_BATCH = "INSERT OR REPLACE INTO batch VALUES (?1, ?2, ?3, ?4, row_checksum(?1, ?2, ?3, ?4))"
 _DROP = (
     "DELETE FROM pending WHERE lake_table = ?",
@@ -93,25 +123,29 @@ class SqliteFileBatches:
     """Files that wait, and batches, in the file `batches.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(Path(root) / "batches.sqlite", _SCHEMA)
+        path = Path(root) / "batches.sqlite"
+        self._database = SqliteDatabase(
+            path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES, is_moved=True
+        )
+        self._mark = path.with_suffix(".made")
+        self._proven: sqlite3.Connection | None = None
 
     def submit(self, table: TableId, files: Sequence[SubmittedFile]) -> SubmitCounts:
         """Let files wait."""
         check_files(files)
         added = 0
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             for file in files:
-                taken = connection.execute(_TAKEN, (table, file.digest, file.seen)).fetchone()
-                if taken is None:
+                if not self._is_taken(connection, table, file):
                     values = (table, file.name, file.version, file.size, file.seen)
                     added += connection.execute(_PUT, values).rowcount
         return SubmitCounts(added, len(files) - added)
 
     def pending(self, table: TableId, *, files_max: int) -> list[SubmittedFile]:
         """Return files that wait."""
-        if not self._database.exists():
+        if not self._exists():
             return []
-        with self._database.reading() as connection:
+        with self._reading() as connection:
             rows = connection.execute(_PENDING, (table, files_max)).fetchall()
         if not all(is_whole for *_, is_whole in rows):
             raise damaged(self._database.path, "a file that waits contradicts its checksum")
@@ -119,9 +153,9 @@ class SqliteFileBatches:
 
     def tables(self) -> list[TableId]:
         """Return the tables with something to do."""
-        if not self._database.exists():
+        if not self._exists():
             return []
-        with self._database.reading() as connection:
+        with self._reading() as connection:
             return [TableId(row[0]) for row in connection.execute(_TABLES)]
 
     def rest(self, table: TableId) -> None:
@@ -129,16 +163,16 @@ class SqliteFileBatches:
 
     def head(self, table: TableId) -> BatchHead:
         """Return how far a table's batches are."""
-        if not self._database.exists():
+        if not self._exists():
             return BatchHead()
-        with self._database.reading() as connection:
-            return _head(connection, table)
+        with self._reading() as connection:
+            return self._head(connection, table)
 
     def plan(self, table: TableId, batch: Batch, head: BatchHead) -> None:
         """Put the next batch."""
         check_batch(batch, head)
-        with self._database.writing() as connection:
-            found = _head(connection, table)
+        with self._writing() as connection:
+            found = self._head(connection, table)
             if found[:2] != head[:2]:
                 raise ConflictError("another batch was planned", table=table, number=batch.number)
             _put_batch(connection, table, batch)
@@ -147,19 +181,19 @@ class SqliteFileBatches:
     def take(self, table: TableId, batch: Batch, *, until: Micros) -> None:
         """Remember the files of a batch as taken."""
         rows = [(table, file.digest, batch.number, until) for file in batch.files]
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             connection.executemany(_TAKE, rows)
 
     def remove(self, table: TableId, batch: Batch) -> None:
         """Let the files of a batch wait no more."""
         rows = [(table, file.name, file.version, file.seen) for file in batch.files]
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             connection.executemany(_REMOVE, rows)
 
     def finish(self, table: TableId, number: int, *, sent: Micros) -> None:
         """Close the open batch."""
-        with self._database.writing() as connection:
-            head = _head(connection, table)
+        with self._writing() as connection:
+            head = self._head(connection, table)
             batch = self._batch(connection, table, number)
             if head.planned == number == head.closed + 1 and batch is not None:
                 _put_batch(connection, table, msgspec.structs.replace(batch, sends=1, sent=sent))
@@ -167,7 +201,7 @@ class SqliteFileBatches:
 
     def sent_again(self, table: TableId, number: int, *, sends: int, sent: Micros) -> None:
         """Tell that a job was sent again."""
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             batch = self._batch(connection, table, number)
             if batch is not None and batch.sends < sends:
                 _put_batch(
@@ -178,7 +212,7 @@ class SqliteFileBatches:
         self, table: TableId, number: int, refused: Sequence[Refusal], *, known: int
     ) -> None:
         """Leave more files out of a batch."""
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             batch = self._batch(connection, table, number)
             if batch is None or len(batch.refused) != known:
                 raise ConflictError("another run refused files", table=table, number=number)
@@ -188,34 +222,34 @@ class SqliteFileBatches:
     def end(self, table: TableId, number: int, *, free: Sequence[SubmittedFile]) -> None:
         """Tell that a batch is at an end."""
         rows = [(table, file.digest, number) for file in free]
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             connection.executemany(_FREE, rows)
-            head = _head(connection, table)
+            head = self._head(connection, table)
             if head.ended < number <= head.closed:
                 _put_head(connection, table, head._replace(ended=number))
 
     def batch(self, table: TableId, number: int) -> Batch | None:
         """Return a batch."""
-        if not self._database.exists():
+        if not self._exists():
             return None
-        with self._database.reading() as connection:
+        with self._reading() as connection:
             return self._batch(connection, table, number)
 
     def batches(
         self, table: TableId, *, below: int | None = None, batches_max: int = BATCHES_MAX
     ) -> list[Batch]:
         """Return batches, the newest first."""
-        if not self._database.exists():
+        if not self._exists():
             return []
         values = (table, 1 << 62 if below is None else below, batches_max)
-        with self._database.reading() as connection:
+        with self._reading() as connection:
             rows = connection.execute(_BATCHES, values)
             return [self._decoded(*row) for row in rows]
 
     def forget(self, table: TableId, *, before: Micros, now: Micros) -> None:
         """Drop old batches, and what is not remembered any more."""
-        with self._database.writing() as connection:
-            ended = _head(connection, table).ended
+        with self._writing() as connection:
+            ended = self._head(connection, table).ended
             old = "DELETE FROM batch WHERE lake_table = ? AND number <= ? AND planned < ?"
             connection.execute(old, (table, ended, before))
             connection.execute(
@@ -224,13 +258,64 @@ class SqliteFileBatches:
 
     def drop(self, table: TableId) -> None:
         """Drop all of a table."""
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             for statement in _DROP:
                 connection.execute(statement, (table,))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
+
+    def _exists(self) -> bool:
+        """Whether there is a file. Raises: CorruptError: there was one, and it is gone."""
+        if self._database.exists():
+            return True
+        if self._mark.exists():
+            hint = (
+                f"restore it; or delete {self._mark.name} beside it, submit what was not taken in"
+            )
+            raise CorruptError("the file of batches is gone", path=self._database.path, hint=hint)
+        return False
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._database.reading() as connection:
+            self._prove(connection)
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._exists()
+        with self._database.writing() as connection:
+            self._prove(connection)
+            yield connection
+
+    def _prove(self, connection: sqlite3.Connection) -> None:
+        """Mark a file that was just opened as made, and prove the rows of a small one: a row whose
+        key has changed is not among those that are asked for."""
+        if connection is self._proven:
+            return
+        path = self._database.path
+        with translated("marking a file of batches"):
+            self._mark.touch()
+            is_small = path.stat().st_size <= PROVEN_BYTES_MAX
+        for name, checksum in _SUMS.items() if is_small else ():
+            changed = f"SELECT 1 FROM {name} WHERE checksum IS NOT {checksum} LIMIT 1"  # noqa: S608
+            if connection.execute(changed).fetchone():
+                raise damaged(path, f"a row of `{name}` contradicts its checksum")
+        self._proven = connection
+
+    def _is_taken(self, connection: sqlite3.Connection, table: str, file: SubmittedFile) -> bool:
+        row = connection.execute(_TAKEN, (table, file.digest, file.seen)).fetchone()
+        if row is not None and not row[1]:
+            raise damaged(self._database.path, "a file that was taken contradicts its checksum")
+        return row is not None and bool(row[0])
+
+    def _head(self, connection: sqlite3.Connection, table: str) -> BatchHead:
+        row = connection.execute(_HEAD, (table,)).fetchone()
+        if row is not None and not row[3]:
+            raise damaged(self._database.path, "the head of batches contradicts its checksum")
+        return BatchHead() if row is None else BatchHead(*row[:3])
 
     def _batch(self, connection: sqlite3.Connection, table: str, number: int) -> Batch | None:
         row = connection.execute(_BATCH, (table, number)).fetchone()
@@ -247,11 +332,5 @@ def _put_batch(connection: sqlite3.Connection, table: str, batch: Batch) -> None
     connection.execute(_PUT_BATCH, (table, batch.number, batch.planned, body))
 
 
-def _head(connection: sqlite3.Connection, table: str) -> BatchHead:
-    query = "SELECT planned, closed, ended FROM head WHERE lake_table = ?"
-    row = connection.execute(query, (table,)).fetchone()
-    return BatchHead() if row is None else BatchHead(*row)
-
-
 def _put_head(connection: sqlite3.Connection, table: str, head: BatchHead) -> None:
-    connection.execute("INSERT OR REPLACE INTO head VALUES (?, ?, ?, ?)", (table, *head))
+    connection.execute(_PUT_HEAD, (table, *head))

@@ -3,7 +3,9 @@ groups."""
 
 from __future__ import annotations
 
+import logging
 import os
+import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.errors import CorruptError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
+from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import (
     MESSAGES_AT_ONCE_MAX,
@@ -153,6 +156,7 @@ class SqliteJobQueue:
         One that contradicts its checksum is put among the dead letters."""
         now = self._clock.now()
         with self._database.reading() as connection:
+            self._sent.check(connection)
             # An idle queue is asked often; asking costs no write.
             if connection.execute(_ANY_VISIBLE, (None, self._name, now)).fetchone() is None:
                 return []
@@ -223,6 +227,20 @@ class SentMark:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._checked: sqlite3.Connection | None = None
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """Log how many messages are lost, if any: when a database was opened, before a reader takes
+        for all what is left."""
+        if connection is self._checked:
+            return
+        if lost := self.lost(connection):
+            events.emit(events.MESSAGES_LOST, level=logging.ERROR, messages=lost, file=self._path)
+        self._checked = connection
+
+    def lost(self, connection: sqlite3.Connection) -> int:
+        """Return how many messages the database has forgotten."""
+        return max(0, self.last() - (connection.execute(_LAST).fetchone()[0] or 0))
 
     def remember(self, number: int) -> None:
         """Note that a message was sent. Best effort: the database is what counts."""
@@ -257,11 +275,10 @@ class SqliteJobQueues:
         """Return what is wrong with the messages, in words: lost, changed."""
         try:
             with self._database.reading() as connection:
-                last = connection.execute(_LAST).fetchone()[0] or 0
+                lost = self._sent.lost(connection)
                 changed = connection.execute(_CHANGED).fetchone()[0]
         except CorruptError as error:
             return [str(error)]
-        lost = self._sent.last() - last
         counts = {
             "messages that were sent are lost": lost,
             "messages contradict their checksums": changed,

@@ -28,7 +28,8 @@ FORMAT, FORMAT_ELSEWHERE = 1, 2
 its own, so that a Lakebed that would not look there refuses it."""
 
 MARK = "lakebed.json"
-FOLDERS = ("objects", "unfinished", "logs", "queues", "cache", "spill")
+LOGS = "logs"
+FOLDERS = ("objects", "unfinished", LOGS, "queues", "cache", "spill")
 
 
 class LakeDirectory(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +91,7 @@ def open_lake_directory(
             sync_folder(root.parent)
     except OSError as error:
         raise _refusal(error, root) from error
-    parts = {part: root / part for part in ("logs", "queues", "cache", "spill")}
+    parts = {part: root / part for part in (LOGS, "queues", "cache", "spill")}
     return LakeDirectory(path=root, objects=mark.objects, **parts)
 
 

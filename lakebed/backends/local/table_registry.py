@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lakebed.backends.local.lake_directory import LOGS
 from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
-from lakebed.errors import TableExistsError, TableMissingError
+from lakebed.errors import CorruptError, TableExistsError, TableMissingError
 from lakebed.model.formats import Formats, formats_of
 from lakebed.model.names import TableId, TableName
-from lakebed.ports.table_registry import TableEntry
+from lakebed.ports.table_registry import NAMES_GONE, TableEntry
 
 _FORMAT = 4
 _SCHEMA = """
@@ -66,6 +67,7 @@ _UNMARK = {
     "declared": "DELETE FROM declared WHERE table_id = ?",
     "watched": "DELETE FROM watched WHERE table_id = ?",
 }
+_ASSIGN = "INSERT OR IGNORE INTO name VALUES (?1, ?2, ?3, ?4, row_checksum(?1, ?2, ?3, ?4))"
 _RAISE = """
 INSERT INTO format VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"""
@@ -93,10 +95,12 @@ class _Marks(NamedTuple):
 
 
 class SqliteTableRegistry:
-    """Names of tables, in the file `tables.sqlite` of a folder."""
+    """Names of tables, in the file `tables.sqlite` of a folder. If that has logs of tables and not
+    this file, reading raises CorruptError; `claim` makes the file anew."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         path = Path(root) / "tables.sqlite"
+        self._logs = path.parent / LOGS
         self._database = SqliteDatabase(
             path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES, is_moved=True
         )
@@ -121,6 +125,7 @@ class SqliteTableRegistry:
 
     def find(self, name: TableName) -> TableEntry | None:
         """Return the table called `name`."""
+        self._refuse_gone()
         with self._database.reading() as connection:
             row = connection.execute(f"{_ENTRIES} WHERE name = ?", (name,)).fetchone()
             if row is None:
@@ -130,6 +135,7 @@ class SqliteTableRegistry:
 
     def list(self) -> list[TableEntry]:
         """Return all tables, by name."""
+        self._refuse_gone()
         with self._database.reading() as connection:
             rows = connection.execute(f"{_ENTRIES} ORDER BY name").fetchall()
             marks = self._marks(connection)
@@ -152,6 +158,25 @@ class SqliteTableRegistry:
             elif taken[0] != table:
                 raise TableExistsError("a table has this name", name=new, hint=_HINT)
 
+    def assign(self, entries: Sequence[TableEntry]) -> None:
+        """Let tables have these names and marks instead of their own, all or none.
+
+        Raises:
+            TableExistsError: a table that is not among these has one of the names.
+        """
+        with self._database.writing() as connection:
+            for entry in entries:
+                connection.execute("DELETE FROM name WHERE table_id = ?", (entry.id,))
+                _unmark(connection, entry.id)
+            for entry in entries:
+                values = (entry.name, entry.id, int(entry.online), int(entry.quarantined))
+                if not connection.execute(_ASSIGN, values).rowcount:
+                    raise TableExistsError("a table has this name", name=entry.name, hint=_HINT)
+                if entry.declared:
+                    _declare(connection, entry.id)
+                if entry.watched:
+                    _watch(connection, entry.id, entry.watched)
+
     def set_online(self, name: TableName, table: TableId, *, online: bool) -> None:
         """Take a table offline or put it online."""
         self._change(name, table, online=int(online), quarantined=0 if online else None)
@@ -170,20 +195,18 @@ class SqliteTableRegistry:
         """Note which folder's files become rows of a table."""
         with self._database.writing() as connection:
             _require(connection, name, table)
-            connection.execute(_WATCHED_TABLE)
-            connection.execute(_WATCH, (table, folder))
+            _watch(connection, table, folder)
 
     def release(self, name: TableName, table: TableId) -> None:
         """Free a name, if this table still has it."""
         with self._database.writing() as connection:
             statement = "DELETE FROM name WHERE name = ? AND table_id = ?"
-            freed = connection.execute(statement, (name, table)).rowcount
-            for marks, statement in _UNMARK.items():
-                if freed and _has(connection, marks):
-                    connection.execute(statement, (table,))
+            if connection.execute(statement, (name, table)).rowcount:
+                _unmark(connection, table)
 
     def formats(self) -> Formats | None:
         """Return the newest forms that may be written."""
+        self._refuse_gone()
         with self._database.reading() as connection:
             if not _has(connection, "format"):
                 return None
@@ -192,6 +215,7 @@ class SqliteTableRegistry:
 
     def raise_formats(self, formats: Formats) -> None:
         """Allow these forms."""
+        self._refuse_gone()
         with self._database.writing() as connection:
             connection.execute(_FORMAT_TABLE)
             connection.executemany(_RAISE, msgspec.structs.asdict(formats).items())
@@ -199,6 +223,12 @@ class SqliteTableRegistry:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
+
+    def _refuse_gone(self) -> None:
+        """A file that were made now would say that there is no table."""
+        if not self._database.exists() and any(self._logs.glob("*.sqlite")):
+            hint = "restore the file from a copy; else `lakebed fsck --repair` gives new names"
+            raise CorruptError(NAMES_GONE, path=self._database.path, hint=hint)
 
     def _change(
         self, name: TableName, table: TableId, *, online: int, quarantined: int | None
@@ -248,6 +278,17 @@ def _require(connection: sqlite3.Connection, name: TableName, table: TableId) ->
 def _declare(connection: sqlite3.Connection, table: TableId) -> None:
     connection.execute(_DECLARED_TABLE)
     connection.execute(_DECLARE, (table,))
+
+
+def _watch(connection: sqlite3.Connection, table: TableId, folder: str) -> None:
+    connection.execute(_WATCHED_TABLE)
+    connection.execute(_WATCH, (table, folder))
+
+
+def _unmark(connection: sqlite3.Connection, table: TableId) -> None:
+    for marks, statement in _UNMARK.items():
+        if _has(connection, marks):
+            connection.execute(statement, (table,))
 
 
 def _has(connection: sqlite3.Connection, table: str) -> bool:

@@ -1,4 +1,5 @@
-"""A ledger of usage in one SQLite file. Hints: the last sums may be lost with the power."""
+"""A ledger of usage in one SQLite file. Hints: the last sums may be lost with the power, and those
+that contradict their checksums are left out."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from lakebed.backends.local.sqlite_database import SqliteDatabase
 from lakebed.observe.usage import NO_TABLE, Counts
 from lakebed.ports.paying.usage_ledger import HOUR_SECONDS, KEPT_SECONDS, LedgerEntry
 
+_FORMAT = 2
 _SCHEMA = """
 CREATE TABLE usage (
     table_id TEXT NOT NULL,
@@ -17,16 +19,30 @@ CREATE TABLE usage (
     kind TEXT NOT NULL,
     counter TEXT NOT NULL,
     amount REAL NOT NULL,
+    checksum INTEGER,
     PRIMARY KEY (table_id, hour, kind, counter)
 ) STRICT, WITHOUT ROWID"""
-_ADD = """
-INSERT INTO usage VALUES (?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET amount = amount + excluded.amount"""
-_IS_THERE = "SELECT 1 FROM usage WHERE table_id = ? AND hour = ? AND kind = ? LIMIT 1"
+_SUM = "row_checksum(table_id, hour, kind, counter, amount)"
+_UPGRADES = {
+    1: (
+        "ALTER TABLE usage ADD COLUMN checksum INTEGER",
+        f"UPDATE usage SET checksum = {_SUM}",  # noqa: S608 - constant texts
+    ),
+}
+_ADDED = f"iif(checksum IS {_SUM}, amount, 0.0) + excluded.amount"
+_ADD = f"""
+INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, row_checksum(?1, ?2, ?3, ?4, ?5))
+ON CONFLICT DO UPDATE SET
+    amount = {_ADDED}, checksum = row_checksum(table_id, hour, kind, counter, {_ADDED})
+"""  # noqa: S608 - constant texts
+_IS_THERE = f"""
+SELECT 1 FROM usage WHERE table_id = ? AND hour = ? AND kind = ? AND checksum IS {_SUM}
+LIMIT 1"""  # noqa: S608 - constant texts
 _FORGET = "DELETE FROM usage WHERE table_id = ? AND hour < ?"
-_READ = """
+_READ = f"""
 SELECT hour, kind, counter, amount FROM usage
-WHERE table_id = ? AND hour >= ? AND hour < ? ORDER BY hour, kind, counter"""
+WHERE table_id = ? AND hour >= ? AND hour < ? AND checksum IS {_SUM}
+ORDER BY hour, kind, counter"""  # noqa: S608 - constant texts
 _TABLES = "SELECT DISTINCT table_id FROM usage"
 _KEPT_HOURS = KEPT_SECONDS // HOUR_SECONDS
 
@@ -35,7 +51,13 @@ class SqliteUsageLedger:
     """Sums, in the file `usage.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(Path(root) / "usage.sqlite", _SCHEMA, durable=False)
+        self._database = SqliteDatabase(
+            Path(root) / "usage.sqlite",
+            _SCHEMA,
+            format=_FORMAT,
+            upgrades=_UPGRADES,
+            durable=False,
+        )
 
     @property
     def taken_by_add(self) -> Mapping[str, float]:
@@ -55,7 +77,8 @@ class SqliteUsageLedger:
         with self._database.writing() as connection:
             if once and connection.execute(_IS_THERE, key).fetchone():
                 return False
-            connection.executemany(_ADD, [(*key, *count) for count in entry.counts.items()])
+            rows = [(*key, counter, float(amount)) for counter, amount in entry.counts.items()]
+            connection.executemany(_ADD, rows)
             connection.execute(_FORGET, (entry.table, entry.hour - _KEPT_HOURS))
         return True
 

@@ -23,11 +23,13 @@ from lakebed.errors import (
     LakebedError,
     NewerFormatError,
     StorageFullError,
+    TableExistsError,
 )
 from lakebed.feed_errors import SecretMissingError
 from lakebed.model.feeds.definitions import FeedFailure, NamedDefinition
 from lakebed.model.names import TableId, table_name
 from lakebed.ports.leases import OwnerNumber, WorkerId
+from lakebed.ports.table_registry import TableEntry
 
 ANN = WorkerId("ann")
 FEED = NamedDefinition(kind="feed", name="orders", id="f1", body=b"{}")
@@ -120,6 +122,40 @@ def test_names_and_definitions_need_no_write_ahead_file(tmp_path: Path) -> None:
         shutil.copy(tmp_path / file, moved)
     assert [entry.name for entry in SqliteTableRegistry(moved).list()] == sorted(names)
     assert [entry.definition.name for entry in SqliteFeedRegistry(moved).list("feed")] == ["orders"]
+
+
+def test_names_are_assigned_all_or_none(tmp_path: Path) -> None:
+    tables = SqliteTableRegistry(tmp_path)
+    first, second, third = (TableId(letter * 32) for letter in "abc")
+    tables.claim(table_name("one"), first, declared=True)
+    tables.claim(table_name("two"), second)
+    tables.claim(table_name("mine"), third)
+    before = tables.list()
+    swapped = [
+        TableEntry(id=second, name=table_name("one"), online=False, watched="s3://b/f/"),
+        TableEntry(id=first, name=table_name("two")),
+    ]
+    with pytest.raises(TableExistsError):
+        tables.assign([*swapped, TableEntry(id=TableId("d" * 32), name=table_name("mine"))])
+    assert tables.list() == before
+    tables.assign(swapped)
+    mine = TableEntry(id=third, name=table_name("mine"))
+    assert tables.list() == [mine, *swapped]
+
+
+def test_names_that_are_gone_are_no_answer(tmp_path: Path) -> None:
+    tables, name = SqliteTableRegistry(tmp_path), table_name("t")
+    assert tables.list() == []
+    tables.claim(name, TableId("a" * 32))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / f"{'a' * 32}.sqlite").touch()
+    (tmp_path / "tables.sqlite").unlink()
+    for ask in (tables.list, tables.formats, lambda: tables.find(name)):
+        for _ in range(2):
+            with pytest.raises(CorruptError, match="names of all tables are gone"):
+                ask()
+    tables.claim(table_name("again"), TableId("a" * 32))
+    assert [entry.name for entry in tables.list()] == ["again"]
 
 
 def test_names_are_given_while_a_reader_stands_still(

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+import lakebed
 from lakebed.backends.memory import VirtualClock
 from lakebed.backends.system import SystemClock
 from lakebed.bootstrap.local import open_local
-from lakebed.errors import LakebedError
+from lakebed.errors import CorruptError, LakebedError
 from lakebed.inspection.findings import KINDS, finding
 from lakebed.inspection.repair import DOES, RECOVERED, plan_repair
 from lakebed.lake import Lake
@@ -61,6 +62,27 @@ def contents(path: Path) -> dict[str, bytes]:
         for file in sorted([path / part, *(path / part).rglob("*")])
         if file.is_file() and not file.name.endswith(("-shm", "-wal"))
     }
+
+
+def test_tables_whose_names_are_all_gone_are_no_missing_tables_and_get_new_names(
+    whole: Path, tmp_path: Path
+) -> None:
+    expected = answers(whole)
+    path = copied(whole, tmp_path / "lake")
+    for file in path.glob("tables.sqlite*"):
+        file.unlink()
+    with Lake(open_local(path)) as lake:
+        for _ in range(2):
+            with pytest.raises(CorruptError, match="names of all tables are gone"):
+                lake.table(next(iter(expected)))
+            with pytest.raises(CorruptError, match="names of all tables are gone"):
+                lake.create_table("new", lakebed.schema_of(row_keys={"id": "string"}))
+        report = lake.fsck(deep=True)
+        assert {"registry-damaged", "name-lost"} <= {one.code for one in report.findings}
+        lake.repair(lake.plan_repair(report))
+        assert lake.fsck(deep=True).findings == ()
+        assert all(name.startswith(RECOVERED) for name in lake.tables())
+    assert sorted(map(str, answers(path).values())) == sorted(map(str, expected.values()))
 
 
 @pytest.mark.parametrize("damage", sorted(MENDED, key=lambda d: d.__name__))
