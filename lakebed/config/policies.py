@@ -22,8 +22,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     on_record_error: Annotated[
         Literal["fail", "skip", "quarantine"],
         Meta(
-            description="What becomes of a record that no row can be made of: the connection fails,"
-            " it is counted only, or it becomes a row of the quarantine table."
+            description="What becomes of a record that no row can be made of. `fail`: the"
+            " connection fails. `skip`: it is counted only. `quarantine`: it becomes a row of the"
+            " quarantine table."
         ),
     ] = "quarantine"
     errors_in_row_max: Annotated[
@@ -47,8 +48,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     on_worker_failure: Annotated[
         Literal["stop", "resume"],
         Meta(
-            description="What follows when a worker is lost: the connection fails, or another"
-            " worker goes on."
+            description="What follows when a worker is lost. `stop`: the connection fails."
+            " `resume`: another worker goes on."
         ),
     ] = "resume"
     restarts_max: Annotated[
@@ -118,56 +119,61 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     on_lag: Annotated[
         Literal["alarm", "elastic", "fail"],
         Meta(
-            description="What is done about a lag that is too great: an event with its alarm, more"
-            " workers too, or the connection fails."
+            description="What follows from a lag that is greater than `lag_seconds_max`. `alarm`:"
+            " the event `feed_lagging`, on AWS with an alarm. `elastic`: the same, and more workers"
+            " are asked for, up to `workers_max`. `fail`: the same, and the connection fails."
         ),
     ] = "alarm"
     gap: Annotated[
         Literal["fail", "record"],
         Meta(
-            description="What follows when the source no longer has the next record: the connection"
-            " fails, or goes on behind the gap, which is recorded."
+            description="What follows when the source no longer has the next record. `fail`: the"
+            " connection fails. `record`: it goes on behind the gap, which is recorded."
         ),
     ] = "record"
     schema_table: Annotated[
         Literal["freeze"],
-        Meta(description="What follows when the table is not there: the connection fails."),
+        Meta(
+            description="What follows when the table is not there. `freeze`: the connection fails."
+        ),
     ] = "freeze"
     schema_column: Annotated[
         Contract,
         Meta(
-            description="What becomes of a field without a column: the connection fails, the field"
-            " or its record is left out and counted, or the record is bad."
+            description="What becomes of a field without a column. `freeze`: the connection fails."
+            " `discard_field`: the field is left out and counted. `discard_record`: its record is"
+            " left out and counted. `quarantine`: the record is bad."
         ),
     ] = "discard_field"
     schema_type: Annotated[
         Contract,
         Meta(
-            description="The same, of a value that its column cannot hold. `discard_field` leaves"
-            " it out where the column may be null; where it may not, and of times, the record is"
-            " bad."
+            description="What becomes of a value that its column cannot hold. `freeze`,"
+            " `discard_record`, `quarantine`: as of `schema_column`. `discard_field`: it is left"
+            " out where the column may be null; where it may not, and of times, the record is bad."
         ),
     ] = "quarantine"
     late: Annotated[
         Literal["accept", "divert", "drop"],
         Meta(
-            description="What becomes of rows whose window is sealed: stored, put into the table of"
-            " late rows, or counted only."
+            description="What becomes of a row whose window is sealed. `accept`: it is stored, and"
+            " makes a new revision of the window. `divert`: it becomes a row of the quarantine"
+            " table, with the verdict `late`. `drop`: it is left out, and counted as discarded."
         ),
     ] = "accept"
     nulls: Annotated[
         Literal["write", "ignore", "fail"],
         Meta(
-            description="What becomes of records without a value: a row of nulls, counted only, or"
-            " the record is bad."
+            description="What becomes of a record without a value. `write`: a row of nulls."
+            " `ignore`: it is left out, and counted as filtered. `fail`: the record is bad."
         ),
     ] = "write"
     dedupe: Annotated[
         Literal["none", "adjacent", "key", "window"],
         Meta(
-            description="Which records are left out as known: none, those equal to the one before"
-            " in their source split, rows of a key that the table keeps the latest of, or those"
-            " whose `dedupe_field` was there within `once_seconds`."
+            description="Which records are left out as known. `none`: none. `adjacent`: those equal"
+            " to the one before in their source split. `key`: rows of a key that the table keeps"
+            " the latest of. `window`: those whose `dedupe_field` was there within `once_seconds`."
         ),
     ] = "none"
     dedupe_field: Annotated[

@@ -56,13 +56,7 @@ REST_SECONDS = 0.05
 OWN_SECONDS = 2.0
 """How often it is asked which source splits this process is to own."""
 
-AGAIN = (
-    PositionMovedError,
-    ItemsTakenError,
-    WindowSealedError,
-    GenerationError,
-    FencedError,
-)
+AGAIN = (PositionMovedError, ItemsTakenError, WindowSealedError, GenerationError, FencedError)
 """What refuses one round, and not the next."""
 
 
@@ -218,9 +212,16 @@ class Pipeline(Generic[BatchT]):
         self._owned, self._caught_up = None, False
 
     def close(self) -> None:
-        """Drop what is held, and the source's connections; give up what is owned."""
+        """Drop what is held, and the source's connections. What is owned is kept."""
         self.forget()
         self._source.close()
+
+    def release(self) -> None:
+        """Give up what is owned.
+
+        Raises:
+            UnavailableError, UnknownOutcomeError: some of it is owned as before; call it again.
+        """
         for name in sorted(self._had):
             self._splits.release(name)
             self._had.discard(name)

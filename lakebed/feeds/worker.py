@@ -22,6 +22,7 @@ from lakebed.errors import (
 from lakebed.feed_errors import DefinitionChangedError, DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.living_workers import BEAT_SECONDS, LivingWorkers
 from lakebed.feeds.meanwhile import meanwhile
+from lakebed.feeds.operating.suspended_pipelines import SuspendedPipelines, end, release
 from lakebed.feeds.pacing.elasticity import WorkerLoad, WorkersAsked
 from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import BUG, RestartRules, Restarts, failure_of
@@ -39,20 +40,19 @@ BUSY_SECONDS_MAX = 60.0
 a broker's answer, before its worker counts as dead."""
 REST_SECONDS = 0.1
 """Of a worker that found nothing to do."""
-DRAINS_MAX = 5
-"""Rounds that a pipeline may be refused while it drains: then what it holds is dropped."""
 
 PASSING = (UnavailableError, UnknownOutcomeError, ConflictError, OwnerFencedError)
 """Errors that say nothing of the feed: it is tried again as long as it takes."""
 
 
 class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
-    """A feed that is landed, or a connection, which is to run.
+    """A feed that is landed, or a connection, which is to run, or is suspended.
 
     version: of all that its rows are made by. Another version is another pipeline.
     statistics_seconds: time between two events that measure it.
     workers: that its policy asks for.
     flush: number of the last wish that its feed commits what it holds.
+    is_suspended: whether a worker that has it is to end it, and to keep its source splits.
     open: makes it.
     """
 
@@ -64,6 +64,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
     statistics_seconds: float = 5.0
     workers: WorkersAsked = WorkersAsked()
     flush: int = 0
+    is_suspended: bool = False
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -149,6 +150,7 @@ class FeedWorker(Generic[BatchT]):
         self._wanted = wanted
         self._note_failure = note_failure
         self._work: dict[tuple[str, str, int], _Work[BatchT]] = {}
+        self._suspended = SuspendedPipelines[BatchT]()
         self._beaten: float | None = None
         self._begun = 0.0
         self._said = b""
@@ -226,17 +228,20 @@ class FeedWorker(Generic[BatchT]):
             return
         self._asked = now
         try:
-            wanted = {one.key: one for one in self._wanted()}
+            known = {one.key: one for one in self._wanted()}
         except LakebedError as error:
             _note_away(error)
             return
+        wanted = {key: one for key, one in known.items() if not one.is_suspended}
         for key in [key for key in self._work if key not in wanted]:
-            self._end(self._work.pop(key))
+            self._end(self._work.pop(key), is_suspended=key in known)
         for key, one in wanted.items():
             work = self._work.setdefault(key, _Work(one, Restarts(one.restarts), flush=one.flush))
             if work.flush != one.flush and work.pipeline is not None:
                 work.pipeline.flush(one.flush)
             work.flush = one.flush
+        at_work = {key for key, work in self._work.items() if work.pipeline is not None}
+        self._suspended.let_go(known.keys() - at_work, now)
 
     def _turn(self, work: _Work[BatchT]) -> bool:
         """Take a turn of one pipeline. Whatever it meets harms no other."""
@@ -331,23 +336,19 @@ class FeedWorker(Generic[BatchT]):
     def _end_all(self) -> None:
         while self._work:
             self._end(self._work.popitem()[1])
+        self._suspended.let_go((), self._clock.monotonic())
 
-    def _end(self, work: _Work[BatchT]) -> None:
-        """Commit what is held, as far as that works, then let go."""
+    def _end(self, work: _Work[BatchT], *, is_suspended: bool = False) -> None:
+        """Commit what is held, as far as that works, then let go, unless that is for later."""
         self._begun = self._clock.monotonic()
         pipeline, work.pipeline = work.pipeline, None
         if pipeline is None:
             return
-        try:
-            for _ in range(DRAINS_MAX):
-                if pipeline.turn(is_draining=True).committed is None:
-                    break
-        except LakebedError as error:  # it is read again by who comes next
-            events.emit(events.FEED_DROPPED, feed=work.wanted.name, code=error.code())
-        try:
-            pipeline.close()
-        except LakebedError as error:  # others take it over when this worker is silent
-            events.emit(events.FEED_DROPPED, feed=work.wanted.name, code=error.code())
+        end(pipeline, work.wanted.name)
+        if is_suspended:
+            self._suspended.keep(work.wanted.key, pipeline, self._begun)
+        else:
+            release(pipeline, work.wanted.name)
 
 
 def _report(work: _Work[BatchT]) -> FeedReport:

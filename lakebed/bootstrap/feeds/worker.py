@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -52,19 +52,31 @@ class WorkerParts(TypedDict):
     note_failure: Callable[[WantedPipeline[pa.RecordBatch], FeedFailure], None]
 
 
+class _Wishes(NamedTuple):
+    """What is wished of feeds at work: that they are flushed, or, by their names, suspended."""
+
+    flushes: Flushes
+    suspended: frozenset[str]
+
+
 def is_instance(app: App) -> bool:
     """Whether a lake is an instance on AWS, which may have functions."""
     return app.location.startswith(INSTANCE_SCHEME)
 
 
 def running_definitions(
-    known: KnownDefinitions, only: Collection[str] = (), *, has_functions: bool = False
+    known: KnownDefinitions,
+    only: Collection[str] = (),
+    *,
+    has_functions: bool = False,
+    with_suspended: bool = False,
 ) -> tuple[list[FeedDefinition], list[ConnectionDefinition]]:
     """Return what is to run: feeds that were started, and their connections, but for what failed.
 
     only: names of feeds; empty: all.
     has_functions: whether the lake may have a function for feeds that ask for it: those are left to
         it then, unless they are named.
+    with_suspended: whether feeds that are suspended are returned, too.
 
     Raises:
         InvalidError: there is none of that name.
@@ -74,10 +86,11 @@ def running_definitions(
         if name not in names:
             hint = did_you_mean(name, names, what="feed")
             raise InvalidError("no feed has this name", feed=ascii(name)[:80], hint=hint)
+    states = {"running", "suspended"} if with_suspended else {"running"}
     feeds = [
         feed
         for feed in known.feeds()
-        if feed.wanted == "running"
+        if feed.wanted in states
         and (feed.feed.name in only if only else not (has_functions and feed.runs_in_function))
     ]
     connections = [one for feed in feeds for one in known.connections_of(feed.feed.name)]
@@ -179,12 +192,15 @@ def taking_worker(app: App) -> TakingWorker[pa.RecordBatch] | None:
 def _wanted(
     app: App, only: Collection[str], share: Share, shared: SharedSources[pa.RecordBatch]
 ) -> list[WantedPipeline[pa.RecordBatch]]:
-    """Return what is to run, as the registry says now."""
+    """Return what is to run, or is suspended, as the registry says now."""
     known, has_functions = read_definitions(app.feeds.definitions), is_instance(app)
-    feeds, connections = running_definitions(known, only, has_functions=has_functions)
-    flushes = app.feeds.definitions.flushes()
+    feeds, connections = running_definitions(
+        known, only, has_functions=has_functions, with_suspended=True
+    )
+    suspended = frozenset(one.feed.name for one in feeds if one.wanted == "suspended")
+    wishes = _Wishes(app.feeds.definitions.flushes(), suspended)
     landed = [
-        _pipeline("feed", one.feed.name, one, partial(landed_feed, app, one, share), flushes)
+        _pipeline("feed", one.feed.name, one, partial(landed_feed, app, one, share), wishes)
         for one in feeds
         if one.failed is None and is_landed(one, connections)
     ]
@@ -194,7 +210,7 @@ def _wanted(
             one.connection.name,
             one,
             partial(connected_feed, app, one, share, shared),
-            flushes,
+            wishes,
         )
         for one in connections
         if one.failed is None
@@ -207,7 +223,7 @@ def _pipeline(
     name: str,
     definition: FeedDefinition | ConnectionDefinition,
     open_: Callable[[], Pipeline[pa.RecordBatch]],
-    flushes: Flushes,
+    wishes: _Wishes,
 ) -> WantedPipeline[pa.RecordBatch]:
     policy = definition.policy
     return WantedPipeline(
@@ -217,7 +233,8 @@ def _pipeline(
         restarts=restarts_of(policy),
         statistics_seconds=policy.statistics_seconds,
         workers=workers_of(policy),
-        flush=flushes.of(definition.feed.name),
+        flush=wishes.flushes.of(definition.feed.name),
+        is_suspended=definition.feed.name in wishes.suspended,
         open=open_,
     )
 

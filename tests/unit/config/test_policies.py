@@ -1,5 +1,7 @@
 """Policies: eight presets with exactly their defaults, and what users make of them."""
 
+from typing import Literal, get_args, get_origin, get_type_hints
+
 import msgspec
 import pytest
 
@@ -106,6 +108,14 @@ def test_a_policy_has_what_it_extends_but_for_its_changes() -> None:
         "on_lag": "fail",
     }
     assert values(found) == wanted
+
+
+@pytest.mark.parametrize("field", [one.name for one in msgspec.structs.fields(Policy)])
+def test_what_a_parameter_says_names_each_word_that_it_may_be(field: str) -> None:
+    hint = get_type_hints(Policy, include_extras=True)[field]
+    allowed, meta = get_args(hint)
+    words = get_args(allowed) if get_origin(allowed) is Literal else ()
+    assert [word for word in words if f"`{word}`" not in meta.description] == []
 
 
 def test_one_word_is_for_columns_and_types_alike() -> None:

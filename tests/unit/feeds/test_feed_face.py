@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.bootstrap.feeds.worker import feed_worker
 from lakebed.errors import InvalidError
 
 
@@ -29,6 +30,31 @@ def test_a_feed_is_defined_started_run_and_read(tmp_path: Path) -> None:
         feed, connections = definitions.describe("orders")
         assert (feed.version, [one.version for one in connections]) == (1, [2])
         assert [one.feed for one in definitions.feeds()] == ["orders"]
+
+
+def test_workers_hear_that_a_feed_is_suspended_and_no_more_of_one_that_is_stopped(
+    tmp_path: Path,
+) -> None:
+    with lakebed.connect(tmp_path / "lake", create=True) as lake:
+        lake.create_table("orders", lakebed.schema_of(row_keys={"id": "string"}, values={}))
+        definitions = lakebed.FeedDefinitions(lake)
+        said = {"files": "x", "decoder": {"format": "json"}, "landing": True}
+        definitions.define("feed", "orders", said)
+        definitions.define("connection", "all", {"feed": "orders", "table": "orders"})
+
+        def heard() -> list[tuple[str, bool]]:
+            return [(one.kind, one.is_suspended) for one in feed_worker(lake._app)._wanted()]
+
+        assert heard() == []
+        definitions.start("orders")
+        assert heard() == [("feed", False), ("connection", False)]
+        definitions.suspend("orders")
+        assert heard() == [("feed", True), ("connection", True)]
+        assert lakebed.Feeds(lake).run() == []
+        definitions.resume("orders")
+        assert heard() == [("feed", False), ("connection", False)]
+        definitions.stop("orders")
+        assert heard() == []
 
 
 def test_a_policy_is_defined_and_used(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from lakebed.feeds.living_workers import (
     FORGET_SECONDS,
     LivingWorkers,
 )
+from lakebed.feeds.operating.suspended_pipelines import SUSPENDED_SECONDS
 from lakebed.feeds.owned_splits import LeasedSplits
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pipeline import Pipeline
@@ -83,6 +84,7 @@ class Fleet:
         self.table = app.catalog.create(table_name("landing"), LANDING_SCHEMA)
         self.version = 1
         self.is_wanted = True
+        self.is_suspended = False
         self.workers: dict[str, FeedWorker[pa.RecordBatch]] = {}
         self.failures: list[FeedFailure] = []
         self.written = 0
@@ -108,6 +110,7 @@ class Fleet:
             name="orders",
             version=version,
             restarts=RestartRules(),
+            is_suspended=self.is_suspended,
             open=lambda: self._pipeline(worker, living, version),
         )
 
@@ -251,6 +254,57 @@ def test_a_feed_that_is_stopped_is_drained_and_given_up(fleet: Fleet) -> None:
     assert set(fleet.owners()) == {""}
     assert sum(fleet.rows().values()) >= fleet.written - SPLITS
     assert fleet.workers["a"].reports() == []
+
+
+@pytest.fixture
+def suspended(fleet: Fleet) -> dict[str, list[str]]:
+    """Who owns what of a feed that two workers share, and that is suspended."""
+    for name in "ab":
+        fleet.start(name)
+    fleet.pass_time(4 * DEFINITIONS_SECONDS - 0.25)
+    owners = fleet.owners()
+    assert set(owners) == {"a", "b"}
+    fleet.is_suspended = True
+    fleet.pass_time(0.5)  # what is written is read, and committed when the wish is seen
+    return owners
+
+
+def test_a_feed_that_is_suspended_is_drained_and_kept_for_ten_minutes(
+    fleet: Fleet, suspended: dict[str, list[str]]
+) -> None:
+    assert all(worker.reports() == [] for worker in fleet.workers.values())
+    rows = fleet.rows()
+    assert sum(rows.values()) == fleet.written
+    fleet.start("c")
+    fleet.pass_time(SUSPENDED_SECONDS - 15, writes=False)
+    assert fleet.owners() == suspended
+    fleet.pass_time(30)
+    assert set(fleet.owners()) == {""}
+    assert fleet.rows() == rows, "nothing is read meanwhile"
+    fleet.is_suspended = False
+    fleet.pass_time(30)
+    assert set(fleet.owners()) == {"a", "b", "c"}
+    fleet.check()
+
+
+def test_a_feed_that_is_resumed_goes_on_at_once_with_those_that_had_it(
+    fleet: Fleet, suspended: dict[str, list[str]]
+) -> None:
+    fleet.is_suspended = False
+    fleet.pass_time(2 * DEFINITIONS_SECONDS + 1)
+    assert fleet.owners() == suspended
+    fleet.check()
+    assert fleet.owners() == suspended
+
+
+def test_what_is_kept_of_a_suspended_feed_is_let_go_with_its_worker_and_by_a_stop(
+    fleet: Fleet, suspended: dict[str, list[str]]
+) -> None:
+    fleet.workers.pop("a").close()
+    assert fleet.owners() == {"": suspended["a"], "b": suspended["b"]}
+    fleet.is_wanted = False
+    fleet.pass_time(DEFINITIONS_SECONDS + 1, writes=False)
+    assert set(fleet.owners()) == {""}
 
 
 def test_a_worker_that_closes_commits_what_it_holds_and_lets_go(fleet: Fleet) -> None:

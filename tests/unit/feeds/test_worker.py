@@ -44,7 +44,7 @@ class FakePipeline:
         )
         self.turns = self.flushed = 0
         self.spooled = 77
-        self.is_closed = False
+        self.is_closed = self.is_released = False
 
     def turn(self, *, is_draining: bool = False) -> Turn:
         self.turns += not is_draining
@@ -66,6 +66,9 @@ class FakePipeline:
 
     def close(self) -> None:
         self.is_closed = True
+
+    def release(self) -> None:
+        self.is_released = self.is_closed
 
 
 class Bench:
@@ -140,7 +143,7 @@ def test_one_that_fails_is_reported_once_and_harms_no_other(bench: Bench) -> Non
     assert (name, failure.code, failure.version) == ("bad", "invalid", 1)
     assert "no such column" in failure.reason
     assert (bench.turns("bad"), bench.turns("good")) == (1, 120)
-    assert bench.pipelines["bad"][0].is_closed
+    assert bench.pipelines["bad"][0].is_released
 
 
 def test_one_that_is_started_again_at_once_is_taken_up_again(bench: Bench) -> None:
@@ -239,7 +242,7 @@ def test_a_worker_runs_until_it_is_to_stop_and_rests_while_there_is_nothing(benc
     bench.wanted = {"good": 1}
     bench.worker.run(lambda: bench.clock.monotonic() >= 10)
     assert 90 <= bench.turns("good") <= 101
-    assert bench.pipelines["good"][0].is_closed
+    assert bench.pipelines["good"][0].is_released
     assert bench.leases.workers() == []
 
 
