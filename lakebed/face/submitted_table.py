@@ -57,7 +57,7 @@ class SubmittedTable(ExportedTable):
         """
         from lakebed.bootstrap.batching import send_jobs
 
-        names = [files] if isinstance(files, str) else list(files)
+        names = [files] if isinstance(files, str) else [os.fspath(one) for one in files]
         return send_jobs(self._app).run(self.name, names, job=job, target=target)
 
     def pending_files(self, *, limit: int = 1_000) -> list[PendingFile]:
