@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from docs.deployment_drawing import deployment
 from docs.drawings import Note, Send, Sheet, lanes
 
 
@@ -119,47 +120,3 @@ def split() -> str:
             Send(1, 0, "success: 14", "good"),
         ),
     )
-
-
-def deployment() -> str:
-    """Return what an instance on AWS is made of, and who sends what to whom."""
-    sheet = Sheet("What is deployed, and who sends what to whom")
-    for x, name in ((70, "who begins"), (238, "queue (SQS)"), (430, "who works"), (664, "stores")):
-        sheet.text(x, 42, name, "name", "middle")
-    queues, workers, bus = 165, 335, 545
-    rows = (
-        ("library, CLI", "", "in their own process"),
-        ("message: files", "ingest", "ingest tasks (Fargate)"),
-        ("message: many files", "bulk-import", "start, then Spark (EMR)"),
-        ("message: question", "query", "query-handle, query-answer"),
-        ("trigger, each minute", "splitting", "splitting-handle"),
-        ("trigger, each minute", "compaction-creation", "compaction-creation-handle"),
-        ("", "compaction", "compaction tasks (Fargate)"),
-        ("triggers, 5 minutes", "garbage, snapshots", "garbage-, snapshots-handle"),
-        ("trigger, each day", "sweep", "sweep-handle"),
-        ("library: queued=True", "commits", "committer-commit"),
-        ("each 5 minutes", "dead letters", "dead-letters-give-up"),
-    )
-    for number, (who, queue, worker) in enumerate(rows):
-        y = 56.0 + 46 * number
-        works = sheet.box(workers, y, 190, worker)
-        sheet.arrow(works.right, (bus, works.right[1]), is_line=True)
-        waits = sheet.box(queues, y, 145, queue) if queue else works
-        if queue:
-            sheet.arrow(waits.right, works.left)
-        if who:
-            begins = sheet.box(
-                0, y, 140, who, "quiet" if who.startswith(("each", "trigger")) else "plain"
-            )
-            sheet.arrow(begins.right, waits.left)
-        else:  # the handler of the row above sends it
-            over = (works.top[0], y - 16), (works.top[0], y - 8)
-            sheet.arrow(*over, (waits.top[0], y - 8), waits.top)
-    sheet.arrow((bus, 71), (bus, 56 + 46 * 10 + 15), is_line=True)
-    for y, words in (
-        (120, "DynamoDB\n\nthe logs of all tables\nnames and marks\nreports of jobs"),
-        (330, "S3\n\nParquet files\nsnapshots\nlarge log entries\nresults of queries"),
-    ):
-        box = sheet.box(578, y, 172, words, "good")
-        sheet.arrow((bus, box.left[1]), box.left)
-    return sheet.svg()

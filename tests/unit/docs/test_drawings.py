@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from docs.deployed_work import ALWAYS, IF_ASKED, DeployedWork
 from docs.drawings import WIDTH, Note, Send, Sheet, lanes
 from docs.protocol_drawings import protocol_drawings
 from docs.whole_drawing import whole
@@ -61,6 +62,14 @@ def test_words_are_escaped() -> None:
     sheet.box(0, 0, 100, "x < y")
     assert "&lt;a&gt; &amp; b" in sheet.svg()
     assert ElementTree.fromstring(sheet.svg()) is not None
+
+
+@pytest.mark.parametrize("work", [*ALWAYS, *IF_ASKED], ids=lambda work: work.name)
+def test_the_deployment_shows_each_work(work: DeployedWork) -> None:
+    root = ElementTree.fromstring(DRAWINGS["protocol-deployment.svg"])
+    shown = {text.text for text in root.iter(f"{SVG}text")}
+    words = {work.name, work.queue, work.trigger, work.schedule, work.does, *work.sends}
+    assert words - {""} <= shown
 
 
 def test_the_deployment_shows_functions_that_there_are() -> None:
