@@ -345,8 +345,8 @@ class RunQuery(Generic[BatchT]):
     def _explained(
         self, table: OpenTable, plan: QueryPlan, error: ObjectMissingError
     ) -> VersionExpiredError | CorruptError:
-        """A file that went missing was collected, or is lost; the newest state tells which
-        (H24)."""
+        """Return what a missing file means: it was collected, or is lost; the newest state tells
+        which (H24)."""
         path = error.facts.get("path")
         names = {part.path: part.file.name for parts in plan.leaves for part in parts}
         with table.head.reading() as state:

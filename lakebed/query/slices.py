@@ -41,7 +41,7 @@ class Slice(msgspec.Struct, frozen=True):
 
     @property
     def key_range(self) -> KeyRange:
-        """Where its keys lie."""
+        """Return where its keys lie."""
         return KeyRange(self.leaves[0][0].key_range.min, self.leaves[-1][0].key_range.max)
 
 

@@ -26,6 +26,10 @@ PREPOSITIONS = re.compile(
     r"|With|Without)\b"
 )
 
+NOT_VERBS = re.compile(r"(A|All|An|Each|How|The|What|When|Where|Whether|Which|Who)\b")
+ROOMS_OF_VERBS = ("lakebed/query", "lakebed/tables")
+"""Rooms whose functions say what they do or return."""
+
 VAGUE = re.compile(r"\b(nobody|somebody|someone|anybody|anyone|whoever|elsewhere)\b", re.IGNORECASE)
 """Subjects and places that the reader has to guess."""
 VAGUE_TO_USERS = re.compile(rf"{VAGUE.pattern}|\bothers\b", re.IGNORECASE)
@@ -123,6 +127,15 @@ def opening_with_prepositions(source: Source) -> Iterator[str]:
                 yield f"{source.path}: {text[:60]}"
 
 
+def opening_without_verbs(source: Source) -> Iterator[str]:
+    """Yield where a function's docstring opens with another word than what the function does."""
+    for node in source.nodes:
+        if isinstance(node, ast.FunctionDef):
+            text = ast.get_docstring(node) or ""
+            if NOT_VERBS.match(text):
+                yield f"{source.path}: {text[:60]}"
+
+
 def texts_of(node: ast.expr) -> str:
     """Return the constant text of an expression, also inside of an f-string or a choice."""
     found = (part for part in ast.walk(node) if isinstance(part, ast.Constant))
@@ -210,6 +223,16 @@ def test_docstrings_open_with_what_a_thing_is_or_does() -> None:
 def test_a_docstring_that_opens_with_a_preposition_is_found() -> None:
     text = 'def load():\n    """Of a table, the rows."""\n'
     assert list(opening_with_prepositions(Source("lakebed/x.py", text)))
+
+
+def test_functions_of_some_rooms_open_with_what_they_do() -> None:
+    rooms = [source for source in product() if source.inside(*ROOMS_OF_VERBS)]
+    assert [found for source in rooms for found in opening_without_verbs(source)] == []
+
+
+def test_a_function_that_does_not_open_with_what_it_does_is_found() -> None:
+    text = 'def is_empty():\n    """Whether there are no rows."""\n'
+    assert list(opening_without_verbs(Source("lakebed/x.py", text)))
 
 
 def test_each_field_of_a_class_is_explained_on_a_line_of_its_own() -> None:
