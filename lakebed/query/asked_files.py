@@ -1,4 +1,4 @@
-"""Which files of a version may hold the keys that a query asks for."""
+"""Finds the files of a version that may hold the keys that a query asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query: rows of one version of a table, in key order, as a stream that reads only what it
+"""Yields the rows of one version of a table in key order, as a stream that reads only what it
 yields."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of a table that are drawn by lot: each has the same chance."""
+"""Draws rows of a table by lot: each has the same chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a table's fields, as a file declares them."""
+"""Plans the changes that make a table's fields those that a file declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found of a lake's tables, and steps that make them what files declare."""
+"""Holds what is found of a lake's tables, and steps that make them what files declare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of TOML that declare tables: written from tables that are there, kept in a folder."""
+"""Writes and reads files of TOML that declare tables, in a folder."""
 
 from __future__ import annotations
 

@@ -26,9 +26,10 @@ PREPOSITIONS = re.compile(
     r"|With|Without)\b"
 )
 
-NOT_VERBS = re.compile(r"(A|All|An|Each|How|The|What|When|Where|Whether|Which|Who)\b")
+QUESTIONS = re.compile(r"(How|What|When|Where|Whether|Which|Who)\b")
+NOT_VERBS = re.compile(rf"{QUESTIONS.pattern}|(A|All|An|Each|The)\b")
 ROOMS_OF_VERBS = ("lakebed/query", "lakebed/tables")
-"""Rooms whose functions say what they do or return."""
+"""Rooms whose modules and functions say what they do or return."""
 
 VAGUE = re.compile(r"\b(nobody|somebody|someone|anybody|anyone|whoever|elsewhere)\b", re.IGNORECASE)
 """Subjects and places that the reader has to guess."""
@@ -128,11 +129,14 @@ def opening_with_prepositions(source: Source) -> Iterator[str]:
 
 
 def opening_without_verbs(source: Source) -> Iterator[str]:
-    """Yield where a function's docstring opens with another word than what the function does."""
+    """Yield where a docstring opens with another word than what the function or module does.
+
+    That of a module may name a thing.
+    """
     for node in source.nodes:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.Module | ast.FunctionDef):
             text = ast.get_docstring(node) or ""
-            if NOT_VERBS.match(text):
+            if (QUESTIONS if isinstance(node, ast.Module) else NOT_VERBS).match(text):
                 yield f"{source.path}: {text[:60]}"
 
 
@@ -225,13 +229,15 @@ def test_a_docstring_that_opens_with_a_preposition_is_found() -> None:
     assert list(opening_with_prepositions(Source("lakebed/x.py", text)))
 
 
-def test_functions_of_some_rooms_open_with_what_they_do() -> None:
+def test_modules_and_functions_of_some_rooms_open_with_what_they_do() -> None:
     rooms = [source for source in product() if source.inside(*ROOMS_OF_VERBS)]
     assert [found for source in rooms for found in opening_without_verbs(source)] == []
 
 
-def test_a_function_that_does_not_open_with_what_it_does_is_found() -> None:
-    text = 'def is_empty():\n    """Whether there are no rows."""\n'
+@pytest.mark.parametrize(
+    "text", ['"""How many rows."""\n', 'def keys():\n    """The keys of a table."""\n']
+)
+def test_a_docstring_that_does_not_open_with_what_is_done_is_found(text: str) -> None:
     assert list(opening_without_verbs(Source("lakebed/x.py", text)))
 
 
