@@ -9,7 +9,7 @@ TASKS = " tasks"
 """What follows the family of a task's definition."""
 
 
-class Work(NamedTuple):
+class DeployedWork(NamedTuple):
     """What works in an instance, and how it comes to its work.
 
     name: of a function, or of tasks.
@@ -38,52 +38,52 @@ class Work(NamedTuple):
 
 MINUTE, MINUTES, DAY = "each minute", "each 5 minutes", "each day"
 
-OUTSIDE = Work("in their own process", begins="library, CLI")
+OUTSIDE = DeployedWork("in their own process", begins="library, CLI")
 """It works with the stores alone."""
 
 ALWAYS = (
-    Work("batching-submit", "submissions", "users, arrivals in S3"),
-    Work(
+    DeployedWork("batching-submit", "submissions", "users, arrivals in S3"),
+    DeployedWork(
         "batching-handle",
         "batching",
         trigger="batching-trigger",
         schedule=MINUTE,
         sends=("ingest", "bulk-import"),
     ),
-    Work("ingest tasks", "ingest", "users: some files", "ingest-tasks-start", MINUTE),
-    Work(
+    DeployedWork("ingest tasks", "ingest", "users: some files", "ingest-tasks-start", MINUTE),
+    DeployedWork(
         "bulk-import-start", "bulk-import", "users: many files", does="runs Spark (EMR Serverless)"
     ),
-    Work("bulk-import-follow", schedule=MINUTES, does="asks how Spark fares"),
-    Work("query-handle", "query", "users: questions"),
-    Work("query-answer", begins="users, by invoking it"),
-    Work("splitting-handle", "splitting", trigger="splitting-trigger", schedule=MINUTE),
-    Work(
+    DeployedWork("bulk-import-follow", schedule=MINUTES, does="asks how Spark fares"),
+    DeployedWork("query-handle", "query", "users: questions"),
+    DeployedWork("query-answer", begins="users, by invoking it"),
+    DeployedWork("splitting-handle", "splitting", trigger="splitting-trigger", schedule=MINUTE),
+    DeployedWork(
         "compaction-creation-handle",
         "compaction-creation",
         trigger="compaction-creation-trigger",
         schedule=MINUTE,
         sends=("compaction",),
     ),
-    Work("compaction tasks", "compaction", "", "compaction-tasks-start", MINUTE),
-    Work("garbage-handle", "garbage", trigger="garbage-trigger", schedule=MINUTES),
-    Work("snapshots-handle", "snapshots", trigger="snapshots-trigger", schedule=MINUTES),
-    Work("sweep-handle", "sweep", trigger="sweep-trigger", schedule=DAY),
-    Work("sweep-nameless", schedule=DAY),
-    Work("committer-commit", "commits", "library: queued=True"),
-    Work("dead-letters-give-up", schedule=MINUTES, does="of compaction and commits"),
-    Work("release-check", begins="each deployment"),
+    DeployedWork("compaction tasks", "compaction", "", "compaction-tasks-start", MINUTE),
+    DeployedWork("garbage-handle", "garbage", trigger="garbage-trigger", schedule=MINUTES),
+    DeployedWork("snapshots-handle", "snapshots", trigger="snapshots-trigger", schedule=MINUTES),
+    DeployedWork("sweep-handle", "sweep", trigger="sweep-trigger", schedule=DAY),
+    DeployedWork("sweep-nameless", schedule=DAY),
+    DeployedWork("committer-commit", "commits", "library: queued=True"),
+    DeployedWork("dead-letters-give-up", schedule=MINUTES, does="of compaction and commits"),
+    DeployedWork("release-check", begins="each deployment"),
 )
 """What an instance has that leaves nothing out."""
 
 IF_ASKED = (
-    Work("feeds tasks", "", "", "feed-tasks-start", MINUTE, "read the sources of feeds"),
-    Work("feeds-take", schedule=MINUTE, does="reads the sources of feeds"),
-    Work("feeds-push", begins="senders, by HTTPS"),
-    Work("history-handle", schedule="each 6 hours"),
-    Work("job-events-publish", begins="stream of the tracker", does="sends to EventBridge"),
-    Work("tables-apply", begins="each deployment"),
-    Work("networking-check", begins="each deployment", has_stores=False),
+    DeployedWork("feeds tasks", "", "", "feed-tasks-start", MINUTE, "read the sources of feeds"),
+    DeployedWork("feeds-take", schedule=MINUTE, does="reads the sources of feeds"),
+    DeployedWork("feeds-push", begins="senders, by HTTPS"),
+    DeployedWork("history-handle", schedule="each 6 hours"),
+    DeployedWork("job-events-publish", begins="stream of the tracker", does="sends to EventBridge"),
+    DeployedWork("tables-apply", begins="each deployment"),
+    DeployedWork("networking-check", begins="each deployment", has_stores=False),
 )
 """What it has only where a setting asks for it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.deployed_work import ALWAYS, BUCKETS, IF_ASKED, OUTSIDE, TABLES, Work
+from docs.deployed_work import ALWAYS, BUCKETS, IF_ASKED, OUTSIDE, TABLES, DeployedWork
 from docs.drawings import Box, Sheet
 
 BEGINS, QUEUES, WORKS, STORES = (0, 185), (205, 140), (375, 200), (610, 150)
@@ -55,9 +55,9 @@ class _Rows:
         self.y = y
         self._sheet, self._top, self._last = sheet, y, y
         self._queues: dict[str, Box] = {}
-        self._senders: list[tuple[Work, Box, float]] = []
+        self._senders: list[tuple[DeployedWork, Box, float]] = []
 
-    def add(self, work: Work) -> None:
+    def add(self, work: DeployedWork) -> None:
         """Draw a work with what leads to it."""
         line = self.y + MIDDLE
         works = _in_column(self._sheet, WORKS, self.y, work.name, work.does)
@@ -87,7 +87,7 @@ class _Rows:
         self._sheet.arrow((begins.x + begins.width, line), (target, line))
         return begins.height
 
-    def _add_start(self, work: Work, tasks: Box) -> None:
+    def _add_start(self, work: DeployedWork, tasks: Box) -> None:
         """Draw the function that starts tasks, below what else leads to them."""
         start = _in_column(self._sheet, BEGINS, self.y, work.trigger, work.schedule)
         line, x = self.y + MIDDLE, tasks.bottom[0]

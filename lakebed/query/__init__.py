@@ -1,1 +1,1 @@
-"""A range to leaves, to files, to one sorted stream."""
+"""Finds the leaves and files of a key range, and reads them as one sorted stream."""

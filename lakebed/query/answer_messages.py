@@ -1,5 +1,6 @@
-"""Queries that came as messages. A small result is the answer; a large one is written down, and the
-answer says where. What can never work is refused with the reason, also under the query's id."""
+"""Answers queries that came as messages. A small result is the answer; a large one is written
+down, and the answer says where. What can never work is refused with the reason, also under the
+query's id."""
 
 from __future__ import annotations
 

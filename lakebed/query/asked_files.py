@@ -1,4 +1,4 @@
-"""Which files of a version may hold the keys that a query asks for."""
+"""Finds the files of a version that may hold the keys that a query asks for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AskedKeys:
         self._boxes = () if all(exact for _, exact in spans) else boxes
 
     def may_be_in(self, key_range: KeyRange) -> bool:
-        """Whether keys that are wanted may lie in a region."""
+        """Return whether keys that are wanted may lie in a region."""
         if not overlaps_any(key_range, self.keys):
             return False
         if not self._boxes:

@@ -1,4 +1,4 @@
-"""Which rows and columns a user asks for: keys, ranges, columns and a predicate as a condition."""
+"""Makes a condition of the keys, ranges, columns and predicate that a user asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows: from the state where it knows exactly, from the files' keys where it does not."""
+"""Counts rows: from the state where it knows exactly, from the files' keys where it does not."""
 
 from __future__ import annotations
 

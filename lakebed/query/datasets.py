@@ -57,12 +57,12 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]  # Arrow's classes are unt
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns."""
+        """Return the table's columns."""
         return self._columns
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """What holds for all rows: nothing is known."""
+        """Return what holds for all rows: nothing is known."""
         return pc.scalar(True)
 
     def scanner(
@@ -164,12 +164,12 @@ class TableFragment:
 
     @property
     def physical_schema(self) -> pa.Schema:
-        """The table's columns."""
+        """Return the table's columns."""
         return self._dataset.schema
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """What holds for all rows: nothing is known."""
+        """Return what holds for all rows: nothing is known."""
         return self._dataset.partition_expression
 
     def scanner(
@@ -207,29 +207,29 @@ class TableScanner:
 
     @property
     def row_keys(self) -> tuple[str, ...]:
-        """The fields whose ranges spare reading."""
+        """Return the fields whose ranges spare reading."""
         return tuple(field.name for field in self._dataset.version.schema.row_keys)
 
     @property
     def narrows(self) -> bool:
-        """Whether what is asked of rows says something of their keys."""
+        """Return whether what is asked of rows says something of their keys."""
         return self._dataset.version.narrows(self._plan.condition)
 
     @property
     def without_range(self) -> tuple[str, ...]:
-        """The parts of what is asked of rows that say nothing of their keys."""
+        """Return the parts of what is asked of rows that say nothing of their keys."""
         if self.filter is None:
             return ()
         return without_range(self._dataset.version.schema, self.filter)
 
     @property
     def dataset_schema(self) -> pa.Schema:
-        """The table's columns."""
+        """Return the table's columns."""
         return self._dataset.schema
 
     @property
     def projected_schema(self) -> pa.Schema:
-        """The columns that are asked for."""
+        """Return the columns that are asked for."""
         whole = self._dataset.schema
         if self._names is None:
             return whole

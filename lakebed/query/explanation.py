@@ -1,4 +1,4 @@
-"""What a query had to read, and what it was spared, for people and for programs."""
+"""Says what a query had to read, and what it was spared, for people and for programs."""
 
 from __future__ import annotations
 

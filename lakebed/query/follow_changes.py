@@ -71,7 +71,7 @@ class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_field(self) -> list[dict[str, Range]]:
-        """The ranges as ranges of fields, as a user gives them."""
+        """Return the ranges as ranges of fields, as a user gives them."""
         return self.by_fields_of(self.schema)
 
     def by_fields_of(self, schema: Schema) -> list[dict[str, Range]]:
@@ -191,7 +191,7 @@ class FollowChanges(Generic[BatchT]):
             return require_follower(state, name).number
 
     def is_there(self, table: OpenTable, name: str) -> bool:
-        """Whether there is such a follower, one that fell behind too."""
+        """Return whether there is such a follower, one that fell behind too."""
         with table.head.reading() as state:
             return follower_of(state, name) is not None
 

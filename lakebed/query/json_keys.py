@@ -1,4 +1,4 @@
-"""Values of keys as JSON has them: dates, times, binary and large integers are texts."""
+"""Reads values of keys from JSON: dates, times, binary and large integers are texts."""
 
 from __future__ import annotations
 

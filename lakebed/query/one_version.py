@@ -103,5 +103,5 @@ class OneVersion(Generic[BatchT]):
         return plan if self._as_of is None else self.query.check_kept(self.table, plan)
 
     def narrows(self, condition: Selection | None) -> bool:
-        """Whether a condition leaves out keys."""
+        """Return whether a condition leaves out keys."""
         return condition is not None and condition.reached != (everything_of(self.schema),)

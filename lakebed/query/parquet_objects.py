@@ -1,4 +1,4 @@
-"""Rows on their way into objects of Parquet that any program reads."""
+"""Puts rows into objects of Parquet that any program reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Older versions of a table, to be read: by number, by time, by tag."""
+"""Opens older versions of a table by number, by time or by tag."""
 
 from __future__ import annotations
 

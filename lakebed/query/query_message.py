@@ -1,4 +1,4 @@
-"""What a query message asks for, in the words of a table's schema."""
+"""Reads the condition of a query message, in the words of a table's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query: rows of one version of a table, in key order, as a stream that reads only what it
+"""Yields the rows of one version of a table in key order, as a stream that reads only what it
 yields."""
 
 from __future__ import annotations
@@ -345,8 +345,8 @@ class RunQuery(Generic[BatchT]):
     def _explained(
         self, table: OpenTable, plan: QueryPlan, error: ObjectMissingError
     ) -> VersionExpiredError | CorruptError:
-        """A file that went missing was collected, or is lost; the newest state tells which
-        (H24)."""
+        """Return what a missing file means: it was collected, or is lost; the newest state tells
+        which (H24)."""
         path = error.facts.get("path")
         names = {part.path: part.file.name for parts in plan.leaves for part in parts}
         with table.head.reading() as state:

@@ -1,4 +1,4 @@
-"""Rows of a table that are drawn by lot: each has the same chance."""
+"""Draws rows of a table by lot: each has the same chance."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def _fewer_rows(table: OpenTable) -> Iterator[None]:
 
 
 def _can_be_drawn(plan: QueryPlan, rows: int) -> bool:
-    """Whether each row that a query gives is stored as it is, in more rows than are soon read."""
+    """Return whether each row that a query gives is stored as it is, in more rows than are soon
+    read."""
     if plan.processing is not None and plan.processing.processing.merges_rows:
         return False
     return sum(part.rows for part in _parts(plan)) > max(READ_WHOLE_ROWS, 10 * rows)

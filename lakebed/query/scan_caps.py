@@ -1,5 +1,5 @@
-"""Caps of what one query reads: refused before it reads where its plan says how much that is, else
-stopped on the way."""
+"""Caps what one query reads: refuses it before it reads where its plan says how much that is, else
+stops it on the way."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A plan in slices, for workers that read beside each other: neighbouring leaves of about so many
-bytes, or ranges of keys inside a leaf that is much larger.
+"""Cuts a plan into slices for workers that read beside each other: neighbouring leaves of about so
+many bytes, or ranges of keys inside a leaf that is much larger.
 
 Read one after the other, slices give what the plan gives: no row key lies in two of them.
 """
@@ -41,7 +41,7 @@ class Slice(msgspec.Struct, frozen=True):
 
     @property
     def key_range(self) -> KeyRange:
-        """Where its keys lie."""
+        """Return where its keys lie."""
         return KeyRange(self.leaves[0][0].key_range.min, self.leaves[-1][0].key_range.max)
 
 

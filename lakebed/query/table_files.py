@@ -1,4 +1,4 @@
-"""The files that are one version of a table, for programs that read Parquet themselves."""
+"""Lists the files that are one version of a table, for programs that read Parquet themselves."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A table's life: created, found, listed, dropped."""
+"""Creates, finds, lists, changes and drops tables."""

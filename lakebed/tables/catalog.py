@@ -366,7 +366,7 @@ def _missing(registry: TableRegistry, name: TableName) -> TableMissingError:
 
 
 def _is_old(table: OpenTable, now: Micros) -> bool:
-    """Whether a table has nothing but its creation, and that for long."""
+    """Return whether a table has nothing but its creation, and that for long."""
     with table.head.reading() as state:
         at = created_at(state)
     return at is not None and now - at >= NAMELESS_SECONDS_MAX * MICROS_PER_SECOND

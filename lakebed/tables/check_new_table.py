@@ -1,4 +1,4 @@
-"""What a user's new table must be, beyond what its log allows."""
+"""Checks what a user's new table must be, beyond what its log allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether those who work on a table will find the steps of users' packages that it names."""
+"""Checks that those who work on a table will find the steps of users' packages that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tables of a lake differ from those that files declare."""
+"""Finds how tables of a lake differ from those that files declare."""
 
 from __future__ import annotations
 

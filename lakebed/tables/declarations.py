@@ -1,4 +1,4 @@
-"""Tables as files declare them: one file of TOML for each. What a lake holds is not looked at."""
+"""Reads tables as files declare them: one file of TOML for each. It does not look at a lake."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What it takes to make the tables of a lake those that files declare: two descriptions in, steps
-out."""
+"""Plans the steps that make the tables of a lake those that files declare, from descriptions of
+both."""
 
 from __future__ import annotations
 

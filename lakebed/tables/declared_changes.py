@@ -1,4 +1,4 @@
-"""The changes of one table that make it what a file declares."""
+"""Plans the changes of one table that make it what a file declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a table's fields, as a file declares them."""
+"""Plans the changes that make a table's fields those that a file declares."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FieldsPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to change."""
+        """Return whether there is nothing to change."""
         return not (self.add or self.rename or self.drop or self.widen)
 
 
@@ -95,8 +95,8 @@ def _added(field: Field) -> object:
 
 
 def _is_wider(there: Field, declared: Field) -> bool:
-    """Whether a field is to be widened; False: it is as declared. Raises: InvalidError: it can
-    never be."""
+    """Return whether a field is to be widened; False: it is as declared. Raises: InvalidError: it
+    can never be."""
     if there.nullable is not declared.nullable:
         form = "nullable" if there.nullable else "required"
         mark = _NULLABLE if there.nullable else "leave `?` and `nullable` out"

@@ -1,4 +1,4 @@
-"""What is found of a lake's tables, and steps that make them what files declare."""
+"""Holds what is found of a lake's tables, and steps that make them what files declare."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FoundTable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def definition(self) -> tuple[Schema, TableSettings, Processing | None]:
-        """What a plan rests on."""
+        """Return what a plan rests on."""
         return self.schema, self.settings, self.processing
 
 
@@ -68,7 +68,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def what(self) -> tuple[TableId, str]:
-        """What it is, whatever it is called by now, and whatever it holds."""
+        """Return what it is, whatever it is called by now, and whatever it holds."""
         return self.id, self.field
 
     def __str__(self) -> str:
@@ -117,5 +117,5 @@ class TablesPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """All that is removed for good. `apply_tables` takes it as consent."""
+        """Return all that is removed for good. `apply_tables` takes it as consent."""
         return tuple(loss for step in self.steps for loss in step.losses)

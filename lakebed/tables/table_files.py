@@ -1,4 +1,4 @@
-"""Files of TOML that declare tables: written from tables that are there, kept in a folder."""
+"""Writes and reads files of TOML that declare tables, in a folder."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def packed_table_texts(archive: Path) -> dict[str, str]:
 
 
 def _declares(name: str) -> bool:
-    """Whether a file of a folder is read: not one that is hidden, or in a folder below."""
+    """Return whether a file of a folder is read: not one that is hidden, or in a folder below."""
     hidden = name.startswith(".") or "/" in name
     return not hidden and name.endswith((SUFFIX, POINTS_SUFFIX))
 

@@ -1,4 +1,4 @@
-"""Versions of a table that have a name: tags."""
+"""Gives versions of a table names: tags."""
 
 from __future__ import annotations
 

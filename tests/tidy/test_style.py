@@ -26,6 +26,11 @@ PREPOSITIONS = re.compile(
     r"|With|Without)\b"
 )
 
+QUESTIONS = re.compile(r"(How|What|When|Where|Whether|Which|Who)\b")
+NOT_VERBS = re.compile(rf"{QUESTIONS.pattern}|(A|All|An|Each|The)\b")
+ROOMS_OF_VERBS = ("lakebed/query", "lakebed/tables")
+"""Rooms whose modules and functions say what they do or return."""
+
 VAGUE = re.compile(r"\b(nobody|somebody|someone|anybody|anyone|whoever|elsewhere)\b", re.IGNORECASE)
 """Subjects and places that the reader has to guess."""
 VAGUE_TO_USERS = re.compile(rf"{VAGUE.pattern}|\bothers\b", re.IGNORECASE)
@@ -123,6 +128,18 @@ def opening_with_prepositions(source: Source) -> Iterator[str]:
                 yield f"{source.path}: {text[:60]}"
 
 
+def opening_without_verbs(source: Source) -> Iterator[str]:
+    """Yield where a docstring opens with another word than what the function or module does.
+
+    That of a module may name a thing.
+    """
+    for node in source.nodes:
+        if isinstance(node, ast.Module | ast.FunctionDef):
+            text = ast.get_docstring(node) or ""
+            if (QUESTIONS if isinstance(node, ast.Module) else NOT_VERBS).match(text):
+                yield f"{source.path}: {text[:60]}"
+
+
 def texts_of(node: ast.expr) -> str:
     """Return the constant text of an expression, also inside of an f-string or a choice."""
     found = (part for part in ast.walk(node) if isinstance(part, ast.Constant))
@@ -210,6 +227,18 @@ def test_docstrings_open_with_what_a_thing_is_or_does() -> None:
 def test_a_docstring_that_opens_with_a_preposition_is_found() -> None:
     text = 'def load():\n    """Of a table, the rows."""\n'
     assert list(opening_with_prepositions(Source("lakebed/x.py", text)))
+
+
+def test_modules_and_functions_of_some_rooms_open_with_what_they_do() -> None:
+    rooms = [source for source in product() if source.inside(*ROOMS_OF_VERBS)]
+    assert [found for source in rooms for found in opening_without_verbs(source)] == []
+
+
+@pytest.mark.parametrize(
+    "text", ['"""How many rows."""\n', 'def keys():\n    """The keys of a table."""\n']
+)
+def test_a_docstring_that_does_not_open_with_what_is_done_is_found(text: str) -> None:
+    assert list(opening_without_verbs(Source("lakebed/x.py", text)))
 
 
 def test_each_field_of_a_class_is_explained_on_a_line_of_its_own() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from docs.deployed_work import ALWAYS, BUCKETS, IF_ASKED, TABLES, TASKS, Work
+from docs.deployed_work import ALWAYS, BUCKETS, IF_ASKED, TABLES, TASKS, DeployedWork
 from lakebed.config.job_queues import ALL_QUEUES
 from tests.stacks.conftest import Templates
 from tests.stacks.deployment_summary import References
@@ -72,7 +72,7 @@ def deployed(with_everything: Templates) -> Deployed:
     return Deployed(with_everything)
 
 
-def functions(works: tuple[Work, ...]) -> set[str]:
+def functions(works: tuple[DeployedWork, ...]) -> set[str]:
     names = {work.name for work in works if not work.is_tasks}
     return names | {work.trigger for work in works if work.trigger}
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from docs.deployed_work import ALWAYS, IF_ASKED, Work
+from docs.deployed_work import ALWAYS, IF_ASKED, DeployedWork
 from docs.drawings import WIDTH, Note, Send, Sheet, lanes
 from docs.protocol_drawings import protocol_drawings
 from docs.whole_drawing import whole
@@ -65,7 +65,7 @@ def test_words_are_escaped() -> None:
 
 
 @pytest.mark.parametrize("work", [*ALWAYS, *IF_ASKED], ids=lambda work: work.name)
-def test_the_deployment_shows_each_work(work: Work) -> None:
+def test_the_deployment_shows_each_work(work: DeployedWork) -> None:
     root = ElementTree.fromstring(DRAWINGS["protocol-deployment.svg"])
     shown = {text.text for text in root.iter(f"{SVG}text")}
     words = {work.name, work.queue, work.trigger, work.schedule, work.does, *work.sends}
