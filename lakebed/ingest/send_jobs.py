@@ -73,7 +73,7 @@ def check_names(names: Sequence[str]) -> None:
         hint = f"name 1 to {NAMED_FILES_MAX}; a name that ends with `/` means all files below"
         raise InvalidError("not a number of files for one job", files=len(names), hint=hint)
     for name in names:
-        if not isinstance(name, str) or not name.startswith("s3://"):
+        if not str(name).startswith("s3://"):
             raise not_in_s3(name)
         check_named_file(name)
         if len(name) > NAME_LENGTH_MAX:
