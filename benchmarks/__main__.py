@@ -17,7 +17,7 @@ import benchmarks
 from benchmarks.figure_pages.page import keep
 from benchmarks.figures import Figure, table
 from benchmarks.under_spark import presplit, spark_scan
-from benchmarks.whole_tables import batching, declared, doctor, export, ledger
+from benchmarks.whole_tables import batching, declared, doctor, export, ledger, upgrade
 
 
 def found() -> dict[str, Callable[[], list[Figure]]]:
@@ -26,6 +26,7 @@ def found() -> dict[str, Callable[[], list[Figure]]]:
     modules = {name: import_module(f"benchmarks.{name}") for name in names}
     modules |= {"batching": batching, "declared": declared, "doctor": doctor, "export": export}
     modules |= {"ledger": ledger, "presplit": presplit, "spark_scan": spark_scan}
+    modules |= {"upgrade": upgrade}
     return {name: module.run for name, module in modules.items() if hasattr(module, "run")}
 
 

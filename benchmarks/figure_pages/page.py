@@ -49,6 +49,7 @@ GROUPS = {
     ),
     "bundle": ("Bundles", "Unpacked, for ARM."),
     "synth": ("Synthesis", "`app.py` by the clock, packages of bundles being there."),
+    "upgrade": ("Upgrade", "This release replaces the one before under load, in the local cloud."),
 }
 """Title, and what is measured, in the order of the page. Others follow by name."""
 

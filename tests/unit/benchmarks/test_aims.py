@@ -6,6 +6,7 @@ No benchmark is run: their text says which figure has which aim, where that is a
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -58,23 +59,28 @@ def all_of(*some: Aims | None) -> Aims | None:
 def held() -> Iterator[Held]:
     """Yield the figures of all benchmarks whose names are written there, at least in part."""
     for path in sorted((ROOT / "benchmarks").rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
-        known = {
-            target.id: node.value
-            for node in nodes
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        for node in nodes:
-            match node:
-                case ast.Call(
-                    func=ast.Name(id="Figure"),
-                    args=[ast.Constant() | ast.JoinedStr() as name, *others],
-                ):
-                    aim = others[2] if len(others) > 2 else None
-                    aim = next((one.value for one in node.keywords if one.arg == "aim"), aim)
-                    yield Held(*pattern_of(name), values_of(aim, known))
+        yield from held_in(path)
+
+
+def held_in(path: Path) -> Iterator[Held]:
+    """Yield the figures that one module makes."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    known = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        match node:
+            case ast.Call(
+                func=ast.Name(id="Figure"),
+                args=[ast.Constant() | ast.JoinedStr() as name, *others],
+            ):
+                aim = others[2] if len(others) > 2 else None
+                aim = next((one.value for one in node.keywords if one.arg == "aim"), aim)
+                yield Held(*pattern_of(name), values_of(aim, known))
 
 
 def pattern_of(name: ast.Constant | ast.JoinedStr) -> tuple[re.Pattern[str], int]:
