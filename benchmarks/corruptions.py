@@ -1,4 +1,4 @@
-"""10,000 damages planted in files of a lake of every kind: how many were silent."""
+"""10,000 damages planted in files of a lake of every kind: behind how many an answer was wrong."""
 
 from __future__ import annotations
 

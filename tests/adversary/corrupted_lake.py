@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import shutil
 import sqlite3
@@ -9,18 +10,21 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pyarrow as pa
 import zstandard
 
 from lakebed.bootstrap.local import open_local
-from lakebed.errors import LakebedError
+from lakebed.errors import LakebedError, TableMissingError
 from lakebed.lake import Lake
 from lakebed.model.schema import schema_of
+from lakebed.observe import events
 from lakebed.ports.job_queue import Message
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
+from tests.adversary import corrupted_stores
+from tests.adversary.verdicts import Answer, Verdict, verdict
 
 SCHEMA = schema_of(row_keys={"id": "string"}, values={"n": "int64", "note": "string?"})
 RAW_ERRORS = (
@@ -42,17 +46,8 @@ RAW_ERRORS = (
 """What no damaged file may raise: callers are told by errors of ours."""
 QUEUE = "planted"
 MESSAGES_MAX = 10
-
-
-class Answers(msgspec.Struct, frozen=True):
-    """outcome: "found", "mended", "harmless", or what went wrong: "silent", "raw"."""
-
-    outcome: str
-    told: str = ""
-
-
-class WrongAnswerError(Exception):
-    """An answer that is not the model's, and that nothing was told of."""
+LATE_ROWS = 5
+"""That another writer commits behind a damage."""
 
 
 def kind_of(file: str) -> str:
@@ -66,8 +61,8 @@ def kind_of(file: str) -> str:
             return kind and f"{kind}{suffix}"
     if file == "lakebed.json":
         return "mark"
-    if name == "tables.sqlite":
-        return "registry"
+    if not folder:
+        return {"tables.sqlite": "registry", "leases.sqlite": "leases"}.get(name, "")
     if folder.startswith("objects/"):
         return "snapshot" if "/snapshots" in folder else "rows" if "/files" in folder else "object"
     return {"logs": "log", "cache": "state", "queues": name.removesuffix(".sqlite")}.get(folder, "")
@@ -84,6 +79,31 @@ def rows(seed: int, count: int) -> pa.Table:
     return pa.table(columns, schema=arrow_schema(SCHEMA))
 
 
+class Warned(logging.Handler):
+    """Hears what the log says of lost messages."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._texts: list[str] = []
+
+    def __enter__(self) -> Self:
+        logging.getLogger("lakebed").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("lakebed").removeHandler(self)
+        self.take()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "event", "") == events.MESSAGES_LOST:
+            self._texts.append(record.getMessage())
+
+    def take(self) -> list[str]:
+        """Return what was said since the last call."""
+        texts, self._texts = self._texts, []
+        return texts
+
+
 class Whole:
     """A lake as it was closed, and as a crash would leave it; and what its answers are."""
 
@@ -92,6 +112,7 @@ class Whole:
         self.rows: dict[str, list[Any]] = {}
         self.messages = [f"message {number}".encode() * 9 for number in range(4)]
         self.jobs: dict[str, list[Any]] = {}
+        self._warned = Warned()
 
     @classmethod
     def made(cls, folder: Path) -> Whole:
@@ -102,6 +123,7 @@ class Whole:
                 whole._fill(lake, name)
             queue = lake._app.queues.open(QUEUE)
             queue.send([Message(body) for body in whole.messages])
+            corrupted_stores.fill(lake)
             shutil.copytree(whole.closed, whole.crashed)
         return whole
 
@@ -126,61 +148,67 @@ class Whole:
 
     def asked(
         self, path: Path, rng: random.Random, *, in_use: bool, hurt: Callable[[], None]
-    ) -> Answers:
+    ) -> Verdict:
         """Return what came of damage to a copy of the lake. in_use: it is open then, and another
         process goes on writing."""
-        told: list[str] = []
+        heard: list[Answer] = []
+        with self._warned:
+            self._hear_all(path, rng, heard, in_use=in_use, hurt=hurt)
+        return verdict(heard, is_mended=any(path.glob("cache/*.damaged-*")))
+
+    def _hear_all(
+        self,
+        path: Path,
+        rng: random.Random,
+        heard: list[Answer],
+        *,
+        in_use: bool,
+        hurt: Callable[[], None],
+    ) -> None:
+        none: dict[str, tuple[int, ...]] = dict.fromkeys(self.rows, (0,))
         try:
             if in_use:
                 with Lake(open_local(path)) as lake:
-                    self._ask(lake, told, dict.fromkeys(self.rows, 0))
+                    self._ask(lake, heard, none)
                     hurt()
-                    grown = self._grow(path, told)
-                    self._ask(lake, told, grown)
-                    self._look(lake, told)
+                    grown = self._grow(path, heard)
+                    self._ask(lake, heard, grown)
+                    self._look(lake, heard)
             else:
                 hurt()
                 with Lake(open_local(path, create=False)) as lake:
-                    self._ask(lake, told, dict.fromkeys(self.rows, 0))
-                    if rng.random() < 0.5:
-                        self._look(lake, told)
+                    self._ask(lake, heard, none)
+                    if rng.random() < 0.5 or any(one.kind == "wrong" for one in heard):
+                        self._look(lake, heard)
         except LakebedError as error:
-            told.append(f"{error.code()}: {error}")
-        except WrongAnswerError as error:
-            try:
-                with Lake(open_local(path, create=False)) as lake:
-                    self._look(lake, told)
-            except LakebedError as found:
-                told.append(str(found))
-            if not told:
-                return Answers("silent", str(error))
+            heard.append(_report(error))
         except RAW_ERRORS:
-            return Answers("raw", traceback.format_exc()[-900:])
-        if told:
-            return Answers("found", "; ".join(told))
-        is_mended = any(path.glob("cache/*.damaged-*"))
-        return Answers("mended" if is_mended else "harmless")
+            heard.append(Answer("raw", traceback.format_exc()[-900:]))
 
-    def _grow(self, path: Path, told: list[str]) -> dict[str, int]:
-        """Let another writer commit more rows. Returns how many each table has more."""
-        grown = dict.fromkeys(self.rows, 0)
+    def _grow(self, path: Path, heard: list[Answer]) -> dict[str, tuple[int, ...]]:
+        """Let another writer commit more rows. Returns how many each table may have more."""
+        grown: dict[str, tuple[int, ...]] = dict.fromkeys(self.rows, (0,))
         try:
             with Lake(open_local(path, create=False)) as other:
                 for name in self.rows:
-                    other.table(name).ingest(rows(9, 5), job="late")
-                    grown[name] = 5
+                    grown[name] = (0, LATE_ROWS)  # what comes of an ingest that fails is open
+                    other.table(name).ingest(rows(9, LATE_ROWS), job="late")
+                    grown[name] = (LATE_ROWS,)
         except LakebedError as error:
-            told.append(f"{error.code()}: {error}")
+            heard.append(_report(error))
         return grown
 
-    def _ask(self, lake: Lake, told: list[str], grown: dict[str, int]) -> None:
-        """Ask everything; raise WrongAnswerError for an answer that is not right."""
-        for name, more in grown.items():
+    def _ask(self, lake: Lake, heard: list[Answer], grown: dict[str, tuple[int, ...]]) -> None:
+        """Ask everything, and hear each answer that is not right."""
+        late = rows(9, LATE_ROWS).to_pylist()
+        for name, counts in grown.items():
             asked = partial(self._asked_of_table, lake, name)
-            want = self.rows[name] + rows(9, 5).to_pylist()[:more]
-            self._answer(told, asked, (in_order(want), self.jobs[name]))
-        self._answer(told, lambda: lake.tables(online=True), sorted(self.rows))
-        self._answer(told, lambda: self._received(lake, told), self.messages)
+            tables = [in_order(self.rows[name] + late[:count]) for count in counts]
+            _hear(heard, asked, *((want, self.jobs[name]) for want in tables))
+        _hear(heard, lambda: lake.tables(online=True), sorted(self.rows))
+        _hear(heard, lambda: self._received(lake, heard), self.messages)
+        for ask, wanted in corrupted_stores.questions(lake):
+            _hear(heard, ask, *wanted)
 
     def _asked_of_table(self, lake: Lake, name: str) -> tuple[list[Any], list[Any]]:
         """Send a request again, which is done once; return all rows, and reports of a job."""
@@ -191,24 +219,45 @@ class Whole:
             reports = self.jobs[name]  # they are hints, and some may be lost
         return in_order(table.query().read_all().to_pylist()), reports
 
-    def _received(self, lake: Lake, told: list[str]) -> list[bytes]:
+    def _received(self, lake: Lake, heard: list[Answer]) -> list[bytes]:
+        """Return the messages; those that are lost, or dead letters now, are reported as such."""
         queue = lake._app.queues.open(QUEUE)
         taken = queue.receive(messages_max=MESSAGES_MAX, hidden_seconds=0)
-        told += [f"dead letter {one.body!r}" for one in queue.dead_letters(messages_max=9)]
-        return [bytes(one.body) for one in taken]
+        dead = queue.dead_letters(messages_max=9)
+        heard += [Answer("report", f"dead letter {one.body!r}") for one in dead]
+        found = [bytes(one.body) for one in taken]
+        lost = self._warned.take()
+        heard += [Answer("report", text) for text in lost]
+        is_rest = lost or len(found) + len(dead) == len(self.messages)
+        return self.messages if is_rest and is_part(found, self.messages) else found
 
-    def _answer(self, told: list[str], ask: Callable[[], object], want: object) -> None:
-        try:
-            got = ask()
-        except LakebedError as error:
-            told.append(f"{error.code()}: {error}")
-            return
-        if got != want:
-            raise WrongAnswerError(f"{str(got)[:200]} instead of {str(want)[:200]}")
-
-    def _look(self, lake: Lake, told: list[str]) -> None:
+    def _look(self, lake: Lake, heard: list[Answer]) -> None:
         report = lake.fsck(deep=True)
-        told += [f"{one.code} {one.facts}" for one in report.findings if one.severity == "damage"]
+        damages = [one for one in report.findings if one.severity == "damage"]
+        heard += [Answer("report", f"{one.code} {one.facts}") for one in damages]
+
+
+def _hear(heard: list[Answer], ask: Callable[[], object], *wanted: object) -> None:
+    """Ask, and hear what is neither of the answers that are wanted."""
+    try:
+        got = ask()
+    except LakebedError as error:
+        heard.append(_report(error))
+        return
+    if got not in wanted:
+        heard.append(Answer("wrong", f"{str(got)[:200]} instead of {str(wanted[0])[:200]}"))
+
+
+def _report(error: LakebedError) -> Answer:
+    """Return what an error says: that something is damaged, or that a table is not there."""
+    is_answer = isinstance(error, TableMissingError)
+    return Answer("wrong" if is_answer else "report", f"{error.code()}: {error}")
+
+
+def is_part(some: list[bytes], every: list[bytes]) -> bool:
+    """Whether all that is in a list is in another one, in the same order."""
+    left = iter(every)
+    return all(one in left for one in some)
 
 
 def in_order(rows: list[Any]) -> list[Any]:

@@ -22,15 +22,13 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tests.adversary.corrupted_lake import Whole, kind_of
+from tests.adversary.verdicts import GOOD
 
 KINDS = ("bit", "byte", "page", "cut", "zeroed", "gone")
 """Of damage: a flipped bit, another byte, a page of zeros, the end cut off, all zeros, no file."""
 PAGE_BYTES = 4_096
 REPORTED_EVERY = 500
 """Plantings: progress is shown after each so many."""
-GOOD = ("found", "mended", "harmless")
-"""What may come of a planting: an error or a finding told of it, a state was made anew, or all
-answers are right."""
 
 
 class Planting(msgspec.Struct, frozen=True):
@@ -41,7 +39,7 @@ class Planting(msgspec.Struct, frozen=True):
     damage: str
     file: str
     outcome: str
-    told: str = ""
+    why: str = ""
 
 
 def damage(path: Path, kind: str, rng: random.Random) -> None:
@@ -86,10 +84,10 @@ def plant(whole: Whole, folder: Path, seed: int) -> Planting:
         is_in_use = rng.random() < 0.25 and not file.endswith(
             "-shm"
         )  # the kernel ends who reads on
-        answers = whole.asked(
+        judged = whole.asked(
             lake, rng, in_use=is_in_use, hurt=lambda: damage(lake / file, how, rng)
         )
-        return Planting(seed, kind, how, file, answers.outcome, answers.told)
+        return Planting(seed, kind, how, file, judged.outcome, judged.why)
     finally:
         shutil.rmtree(lake)
 
@@ -103,8 +101,8 @@ def plantings(count: int, seed: int) -> list[Planting]:
         for one in range(seed, seed + count):
             planted.append(plant(whole, folder, one))
             if len(planted) % REPORTED_EVERY == 0:
-                wrong = len(bad(planted))
-                sys.stderr.write(f"{len(planted):,} of {count:,} planted, {wrong} silent\n")
+                faults = len(bad(planted))
+                sys.stderr.write(f"{len(planted):,} of {count:,} planted, {faults} faults\n")
     return planted
 
 
@@ -120,7 +118,7 @@ def table_of(planted: Sequence[Planting]) -> str:
         lines.append(f"{kind:<20}{cells}" + "".join(f"{came[good]:>10}" for good in GOOD))
     for one in bad(planted):
         again = f"-m tests.adversary.corruptions --count 1 --seed {one.seed}"
-        lines.append(f"{one.outcome}: {one.damage} in {one.file}: {one.told[:300]} ({again})")
+        lines.append(f"{one.outcome}: {one.damage} in {one.file}: {one.why[:300]} ({again})")
     return "\n".join(lines)
 
 
@@ -130,7 +128,7 @@ def bad(planted: Sequence[Planting]) -> list[Planting]:
 
 
 def main() -> int:
-    """Plant as the command line says; 1 if any was silent."""
+    """Plant as the command line says; 1 if an answer of any was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))

@@ -24,5 +24,5 @@ def test_files_of_every_kind_are_damaged(tmp_path: Path) -> None:
         for path in whole.crashed.rglob("*")
         if path.is_file()
     }
-    databases = {"log", "state", "queues", "jobs", "registry"}
+    databases = {"log", "state", "queues", "jobs", "registry", "batches", "leases", "usage"}
     assert kinds >= databases | {f"{one}-wal" for one in databases} | {"mark", "rows", "snapshot"}

@@ -119,7 +119,7 @@ def shown(path: Path) -> Shown:
     """Return what a reader of a lake finds. Whoever sees a table sees it and its feeds whole."""
     with Lake(open_local(path, create=False)) as lake:
         entries = lake._app.registry.list()
-        found = {
+        found: Shown = {
             entry.name: (
                 entry.online,
                 entry.declared,
