@@ -33,6 +33,9 @@ ALARMS = {
     "feed_failures": Alarm(
         threshold=1, minutes=5, page="docs/operate/feeds-failed.md", command="feed status"
     ),
+    "feed_lags": Alarm(
+        threshold=1, minutes=5, page="docs/operate/feeds-lagging.md", command="feed status"
+    ),
     "feed_gaps": Alarm(
         threshold=1, minutes=5, page="docs/operate/feed-gaps.md", command="feed status"
     ),

@@ -17,7 +17,7 @@ from tests.e2e.feeds.fed_lake import PACE, FedLake
 from tests.servers.fixtures import elasticmq, ministack  # noqa: F401 - they are fixtures
 from tests.servers.s3 import S3Server
 
-KILLS, KILLS_MAX = 6, 60
+KILLS, KILLS_MAX = 25, 200
 HIDDEN_SECONDS = 3
 """Short: what a killed worker had in hand comes again, and what one that stands still has, too."""
 
@@ -125,12 +125,12 @@ def kill_workers(fed: FedBySqs, kills: int) -> None:
     fed.check_landed()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_each_message_is_landed_once_though_workers_are_killed(fed: FedBySqs) -> None:
     kill_workers(fed, KILLS)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_many_kills_land_no_message_twice(fed: FedBySqs) -> None:
+@pytest.mark.timeout(3600)
+def test_two_hundred_kills_land_no_message_twice(fed: FedBySqs) -> None:
     kill_workers(fed, KILLS_MAX)

@@ -37,6 +37,7 @@ SENT = {
     "corruption_found": Sent("splitting-handle"),
     "feed_failures": Sent("feeds"),
     "feed_gaps": Sent("feeds"),
+    "feed_lags": Sent("feeds"),
     "feed_tasks_failed": Sent("feed-tasks-start"),
     "leaf_files_percent": Sent("compaction-creation-handle", PERCENT_MAX),
     "tasks_not_started": Sent("compaction-tasks-start"),
@@ -176,6 +177,7 @@ def test_each_alarm_can_reach_its_threshold(some: Templates) -> None:
 @pytest.mark.parametrize(
     ("name", "threshold"),
     [
+        ("feed-lags", 6),
         ("feed-tasks-failed", 16),
         ("tasks-not-started", 16),
         ("leaf-files-percent", PERCENT_MAX + 1),

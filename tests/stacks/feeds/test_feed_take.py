@@ -68,6 +68,7 @@ def test_runs_that_fail_and_feeds_that_fail_have_alarms_with_pages(taking: Templ
         f"{NAME}-errors",
         "lakebed-dev-feed-failures",
         "lakebed-dev-feed-gaps",
+        "lakebed-dev-feed-lags",
     }, "there are no tasks that could fail"
     for said in found.values():
         assert (ROOT / said.rpartition("see ")[2]).exists(), said

@@ -71,6 +71,7 @@ def test_alarms_of_feeds_have_pages(fed: Templates) -> None:
     assert set(found) == {
         "lakebed-dev-feed-failures",
         "lakebed-dev-feed-gaps",
+        "lakebed-dev-feed-lags",
         "lakebed-dev-feed-tasks-failed",
         "lakebed-dev-feed-tasks-start-errors",
     }
