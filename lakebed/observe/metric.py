@@ -20,6 +20,9 @@ Section = Literal[
 ]
 """Of the dashboard."""
 
+FOLLOWS = "it follows from what users do; none of it is wrong"
+"""Why a metric has no alarm that many do without."""
+
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     """Goes off when the metric's sum, or its maximum, over some minutes reaches a threshold.

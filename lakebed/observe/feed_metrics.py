@@ -1,0 +1,138 @@
+"""The metrics of feeds, which `lakebed/observe/metrics.py` lists among all."""
+
+from __future__ import annotations
+
+from lakebed.observe import events
+from lakebed.observe.metric import FOLLOWS, Metric
+
+BY_FEEDS_STACK = "instances that run feeds have one, by their own stack"
+FED = "`lakebed feed status` shows it, and a policy bounds what is bad"
+
+
+def _fed(fate: str, meaning: str) -> Metric:
+    """Return the metric of what became of records of feeds."""
+    return Metric(
+        name=f"feed_records_{fate}",
+        unit="Count",
+        section="feeds",
+        meaning=meaning,
+        event=events.FEED_PROGRESSED,
+        fact=f"{fate}_count",
+        without_alarm=FED,
+    )
+
+
+FEED_METRICS = (
+    _fed("read", "records that feeds took from their sources"),
+    _fed("stored", "of these, became rows"),
+    _fed("filtered", "of these, left out by a connection's filter"),
+    _fed("quarantined", "of these, no row could be made of"),
+    _fed("deduplicated", "of these, known already"),
+    _fed("sampled_out", "of these, left out by a policy that samples"),
+    _fed("discarded", "of these, left out by a policy: too late, or too many"),
+    Metric(
+        name="feed_bytes_read",
+        unit="Bytes",
+        section="feeds",
+        meaning="bytes of the records that feeds took from their sources",
+        event=events.FEED_PROGRESSED,
+        fact="bytes_count",
+        without_alarm=FOLLOWS,
+    ),
+    Metric(
+        name="feed_commit_seconds",
+        unit="Seconds",
+        section="feeds",
+        meaning="from the records of a round to its log entry, the longest",
+        event=events.FEED_PROGRESSED,
+        fact="commit_seconds",
+        statistic="Maximum",
+        without_alarm="a store that is slow shows as lag",
+    ),
+    Metric(
+        name="feed_records_behind",
+        unit="Count",
+        section="feeds",
+        meaning="positions that a source has beyond what was read of it, the most",
+        event=events.FEED_MEASURED,
+        fact="behind_count",
+        statistic="Maximum",
+        without_alarm="a feed that begins is far behind",
+    ),
+    Metric(
+        name="feed_lag_seconds",
+        unit="Seconds",
+        section="feeds",
+        meaning="how long the oldest record of a source waits for its commit, the longest",
+        event=events.FEED_MEASURED,
+        fact="lag_seconds",
+        statistic="Maximum",
+        without_alarm="what is too much is for a policy to say: `feed_lags` counts that",
+    ),
+    Metric(
+        name="feed_bytes_waiting",
+        unit="Bytes",
+        section="feeds",
+        meaning="bytes that a worker has read and not committed, of one pipeline, the most",
+        event=events.FEED_MEASURED,
+        fact="waiting_bytes",
+        statistic="Maximum",
+        without_alarm="it is bounded by `rotate_bytes`",
+    ),
+    Metric(
+        name="feed_bytes_spooled",
+        unit="Bytes",
+        section="feeds",
+        meaning="bytes that wait on a worker's disk, in the spool of one pipeline, the most",
+        event=events.FEED_MEASURED,
+        fact="spooled_bytes",
+        statistic="Maximum",
+        without_alarm="it is bounded by `spill_bytes`; what follows is the policy's next rung",
+    ),
+    Metric(
+        name="feed_pipelines_failing",
+        unit="Count",
+        section="feeds",
+        meaning="reports of a landing or a connection that waits to be tried again",
+        event=events.FEED_MEASURED,
+        fact="failing_count",
+        without_alarm="what does not mend itself fails, and is counted as that",
+    ),
+    Metric(
+        name="feed_failures",
+        unit="Count",
+        section="feeds",
+        meaning="landings and connections that stopped until they are started again",
+        event=events.FEED_FAILED,
+        without_alarm=BY_FEEDS_STACK,
+        of_trouble=True,
+    ),
+    Metric(
+        name="feed_lags",
+        unit="Count",
+        section="feeds",
+        meaning="times that a feed came to be behind its source for longer than its policy allows",
+        event=events.FEED_LAGGING,
+        without_alarm=BY_FEEDS_STACK,
+        of_trouble=True,
+    ),
+    Metric(
+        name="feed_gaps",
+        unit="Count",
+        section="feeds",
+        meaning="parts of a source that were gone before they were taken",
+        event=events.FEED_GAP_RECORDED,
+        without_alarm=BY_FEEDS_STACK,
+        of_trouble=True,
+    ),
+    Metric(
+        name="feed_tasks_failed",
+        unit="Count",
+        section="feeds",
+        meaning="tasks of feeds that ended with an error, or were killed",
+        event=events.TASK_FAILED,
+        where=(("kind", "feeds"),),
+        without_alarm=BY_FEEDS_STACK,
+        of_trouble=True,
+    ),
+)
