@@ -13,6 +13,7 @@ import msgspec
 from lakebed.backends.local.lake_directory import LOGS
 from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
 from lakebed.errors import CorruptError, TableExistsError, TableMissingError
+from lakebed.model.disk_errors import translated
 from lakebed.model.formats import Formats, formats_of
 from lakebed.model.names import TableId, TableName
 from lakebed.ports.table_registry import NAMES_GONE, TableEntry
@@ -226,7 +227,11 @@ class SqliteTableRegistry:
 
     def _refuse_gone(self) -> None:
         """A file that were made now would say that there is no table."""
-        if not self._database.exists() and any(self._logs.glob("*.sqlite")):
+        if self._database.exists():
+            return
+        with translated("looking for logs of tables"):
+            has_logs = any(self._logs.glob("*.sqlite"))
+        if has_logs:
             hint = "restore the file from a copy; else `lakebed fsck --repair` gives new names"
             raise CorruptError(NAMES_GONE, path=self._database.path, hint=hint)
 

@@ -93,7 +93,7 @@ def test_a_bug_ends_neither_the_task_nor_the_job_and_is_counted_each_time(
     assert task.done == [b"good"]
     assert task.queue.depth() == (1, 0)
     lines = map(json.loads, map(JsonLines({}).format, caplog.records))
-    assert [line["task_bugs"] for line in lines if line.get("event") == "task_bug"] == [1, 1, 1]
+    assert [line["task_bugs"] for line in lines if line.get("event") == "task_bug"] == [1, 1, 1, 1]
 
 
 def test_what_can_never_work_is_a_dead_letter_at_once_and_no_failure() -> None:
