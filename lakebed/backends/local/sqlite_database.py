@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -157,11 +157,23 @@ class SqliteDatabase:
 
     def _meaning_of(self, error: Exception, *, wrote: bool) -> LakebedError:
         """Return what an error means: what looks like a bug is one only in a sound database."""
-        problem = _problem(self._connection) if _is_doubtful(error) else ""
+        is_doubtful = _is_doubtful(error)
+        problem = (_problem(self._connection) or self._lost_column()) if is_doubtful else ""
         if problem or isinstance(error, UnicodeDecodeError):
             return damaged(self.path, problem or error)
         assert isinstance(error, sqlite3.Error), "one of _ERRORS"
         return meaning_of(error, self.path, wrote=wrote)
+
+    def _lost_column(self) -> str:
+        """Return what the file's own description of its tables lacks; "": nothing. That text stands
+        in a page, and no check of SQLite looks at it."""
+        if self._connection is None:
+            return ""
+        with closing(sqlite3.connect(":memory:")) as made:
+            made.executescript(self._schema)
+            wanted = _columns(made)
+        lost = sorted(wanted - _columns(self._connection))
+        return f"it has no column {lost[0].decode()} any more" if lost else ""
 
     def _open(self) -> sqlite3.Connection:
         # A connection that a child inherits breaks locks of its parent and corrupts the file (H29).
@@ -272,6 +284,15 @@ def _problem(connection: sqlite3.Connection | None) -> str:
     except _ERRORS as error:
         text = str(error)
     return "" if text == "ok" else str(text)
+
+
+def _columns(connection: sqlite3.Connection) -> set[bytes]:
+    """Return the columns of all tables, as `table.column`; in bytes, for some may be no text."""
+    found = connection.execute(
+        "SELECT CAST(one.name || '.' || own.name AS BLOB)"
+        " FROM sqlite_master one, pragma_table_info(one.name) own"
+    )
+    return {name for (name,) in found}
 
 
 def _is_doubtful(error: Exception) -> bool:

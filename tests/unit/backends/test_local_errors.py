@@ -282,6 +282,29 @@ def test_what_is_no_table_id_is_refused(tmp_path: Path, table: str) -> None:
         SqliteTransactionLogs(tmp_path, CLOCK).open(TableId(table))
 
 
+@pytest.mark.parametrize("changed", [b"amaunt INTEGER", b"am\xffunt INTEGER"])
+def test_a_column_whose_name_was_changed_is_damage_and_a_bug_is_a_bug(
+    tmp_path: Path, changed: bytes
+) -> None:
+    path = tmp_path / "some.sqlite"
+    schema = "CREATE TABLE some (name TEXT, amount INTEGER) STRICT"
+    database = sqlite_database.SqliteDatabase(path, schema)
+    with database.writing() as connection:
+        connection.execute("INSERT INTO some VALUES ('a', 1)")
+    with pytest.raises(AssertionError, match="no such column: amaunt"):
+        asked(database, "SELECT amaunt FROM some")
+    database.close()
+    path.write_bytes(path.read_bytes().replace(b"amount INTEGER", changed))
+    for statement in ("SELECT amount FROM some", "UPDATE some SET amount = 2"):
+        with pytest.raises(CorruptError, match=r"it has no column some\.amount any more"):
+            asked(database, statement)
+
+
+def asked(database: sqlite_database.SqliteDatabase, statement: str) -> None:
+    with database.writing() as connection:
+        connection.execute(statement)
+
+
 def test_a_log_in_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
     logs = SqliteTransactionLogs(tmp_path / "gone", CLOCK)
     with pytest.raises(UnavailableError):
