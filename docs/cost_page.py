@@ -78,12 +78,13 @@ All prices are those of capacity on demand: tasks on Fargate Spot take a third o
 |---|---|---|---|---|---|---|
 {per_tb}
 
-Many small jobs cost more: each leaf gets few rows of each, in a file of its own unless they are
-fewer than [`shared_file_rows_max`](../reference/settings.md), and to write or merge few rows takes
-as many requests as many do. Send large files, or several in one message. Replaced files are kept
-for readers, and as deleted versions for as long as [`deleted_days`](../reference/instance.md) says,
-here {deleted_days} ([why](../decisions/0010-the-bucket-keeps-what-was-deleted.md)), and in the mean
-half a day more: S3 removes them at the next midnight UTC.
+Many small jobs cost more. A job writes one file for each leaf that gets at least
+[`shared_file_rows_max`](../reference/settings.md) of its rows, and a small file takes as many
+requests to write and to merge as a large one. Send large files, or several in one message. Replaced
+files are kept for readers, and as deleted versions for as long as
+[`deleted_days`](../reference/instance.md) says, here {deleted_days}
+([why](../decisions/0010-the-bucket-keeps-what-was-deleted.md)), and in the mean half a day more: S3
+removes them at the next midnight UTC.
 
 ## Other work
 

@@ -50,7 +50,7 @@ class SubmittedTable(ExportedTable):
         files: `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/` for all files below; or several of these.
             They are looked at when the job begins.
         job: a name for this request; the same request under the same name is done once, for
-            `job_id_seconds_min`. None: it is a request of its own, with a new id.
+            `job_id_seconds_min`. None: each call makes a new id, and so another job.
         target: `ingest`: a task does it. `bulk-import`: Spark does, on EMR Serverless.
 
         Raises:

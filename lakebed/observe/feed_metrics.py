@@ -5,7 +5,6 @@ from __future__ import annotations
 from lakebed.observe import events
 from lakebed.observe.metric import FOLLOWS, Metric
 
-BY_FEEDS_STACK = "instances that run feeds have one, by their own stack"
 FED = "`lakebed feed status` shows it, and a policy bounds what is bad"
 
 
@@ -19,6 +18,22 @@ def _fed(fate: str, meaning: str) -> Metric:
         event=events.FEED_PROGRESSED,
         fact=f"{fate}_count",
         without_alarm=FED,
+    )
+
+
+def _trouble(
+    name: str, meaning: str, event: str, *, where: tuple[tuple[str, str], ...] = ()
+) -> Metric:
+    """Return a metric whose alarm is in the stack of feeds."""
+    return Metric(
+        name=name,
+        unit="Count",
+        section="feeds",
+        meaning=meaning,
+        event=event,
+        where=where,
+        without_alarm="instances that run feeds have one, by their own stack",
+        of_trouble=True,
     )
 
 
@@ -98,41 +113,25 @@ FEED_METRICS = (
         fact="failing_count",
         without_alarm="what does not mend itself fails, and is counted as that",
     ),
-    Metric(
-        name="feed_failures",
-        unit="Count",
-        section="feeds",
-        meaning="landings and connections that stopped until they are started again",
-        event=events.FEED_FAILED,
-        without_alarm=BY_FEEDS_STACK,
-        of_trouble=True,
+    _trouble(
+        "feed_failures",
+        "landings and connections that stopped until they are started again",
+        events.FEED_FAILED,
     ),
-    Metric(
-        name="feed_lags",
-        unit="Count",
-        section="feeds",
-        meaning="times that a feed came to be behind its source for longer than its policy allows",
-        event=events.FEED_LAGGING,
-        without_alarm=BY_FEEDS_STACK,
-        of_trouble=True,
+    _trouble(
+        "feed_lags",
+        "times that a feed came to be behind its source for longer than its policy allows",
+        events.FEED_LAGGING,
     ),
-    Metric(
-        name="feed_gaps",
-        unit="Count",
-        section="feeds",
-        meaning="parts of a source that were gone before they were taken",
-        event=events.FEED_GAP_RECORDED,
-        without_alarm=BY_FEEDS_STACK,
-        of_trouble=True,
+    _trouble(
+        "feed_gaps",
+        "parts of a source that were gone before they were taken",
+        events.FEED_GAP_RECORDED,
     ),
-    Metric(
-        name="feed_tasks_failed",
-        unit="Count",
-        section="feeds",
-        meaning="tasks of feeds that ended with an error, or were killed",
-        event=events.TASK_FAILED,
+    _trouble(
+        "feed_tasks_failed",
+        "tasks of feeds that ended with an error, or were killed",
+        events.TASK_FAILED,
         where=(("kind", "feeds"),),
-        without_alarm=BY_FEEDS_STACK,
-        of_trouble=True,
     ),
 )

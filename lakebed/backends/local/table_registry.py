@@ -226,7 +226,8 @@ class SqliteTableRegistry:
         self._database.close()
 
     def _refuse_gone(self) -> None:
-        """A file that were made now would say that there is no table."""
+        """Raise CorruptError if tables have logs and no names: a new file would say that there is
+        no table."""
         if self._database.exists():
             return
         with translated("looking for logs of tables"):
