@@ -1,4 +1,5 @@
-"""`lakebed submit`, `batches`: files that come one by one become jobs of the right size."""
+"""`lakebed send`, `submit`, `batches`: files become a job of an instance at once, or wait until
+there are enough of them."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from lakebed.cli.program import Command, Session, aligned, counted, pass_session
 
 if TYPE_CHECKING:
     from lakebed.ingest.batch_listing import BatchReport, PendingFile
+    from lakebed.ports.file_batches import BatchTarget
 
 HEADINGS = (
     "batch",
@@ -25,6 +27,33 @@ HEADINGS = (
     "job",
 )
 PENDING_HEADINGS = ("submitted", "waits", "bytes", "file")
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    lakebed --at dev send trips s3://landing/trips/2013-01-01/
+    lakebed --at dev send trips s3://landing/trips/a.parquet s3://landing/trips/b.csv --job monday
+    lakebed --at dev send trips s3://landing/trips/2013/ --bulk-import
+    """,
+)
+@click.argument("table")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--job", metavar="ID", help="A name for this request: it is done once.")
+@click.option("--bulk-import", "by_spark", is_flag=True, help="Let Spark do it.")
+@pass_session
+def send(
+    session: Session, table: str, files: tuple[str, ...], *, job: str | None, by_spark: bool
+) -> None:
+    """Send a job to an instance on AWS, which takes FILES into TABLE: all or none.
+
+    A name that ends with `/` means all files below. `lakebed jobs` shows what became of the job.
+    Without --job each call is another job. A lake in a directory has `lakebed ingest`.
+    """
+    target: BatchTarget = "bulk-import" if by_spark else "ingest"
+    with session.open() as lake:
+        sent = lake.table(table).send(files, job=job, target=target)
+    session.give({"job": sent}, f"sent job {sent}")
 
 
 @click.command(

@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from lakebed.cli.backups import backup, restore
-from lakebed.cli.batches import batches, submit
+from lakebed.cli.batches import batches, send, submit
 from lakebed.cli.bulk_import import bulk_import
 from lakebed.cli.completion import complete_words, completion
 from lakebed.cli.cost_commands.costs import cost
@@ -94,7 +94,7 @@ for _command in (table, ingest, upsert, feed, policy, bulk_import, query, sql, d
     program.add_command(_command)
 for _command in (count, head, sample, files):
     program.add_command(_command)
-for _command in (submit, batches):
+for _command in (send, submit, batches):
     program.add_command(_command)
 for _command in (run, commit, compact, status, fsck, doctor, state, explain):
     program.add_command(_command)

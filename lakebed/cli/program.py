@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -48,7 +49,18 @@ class Session:
         objects: where it keeps them, if that is given."""
         from lakebed.lake import connect
 
-        return connect(self.lake_path, create=create, objects=objects)
+        try:
+            return connect(self.lake_path, create=create, objects=objects)
+        except LakebedError as error:
+            self._name_the_folder(error)
+            raise
+
+    def _name_the_folder(self, error: LakebedError) -> None:
+        """Add to the hint that a folder has the name for which an instance was looked."""
+        name = self.lake_path.removeprefix("aws:")
+        if name != self.lake_path and Path(name).is_dir():
+            folder = f"a folder here has this name: `--lake {name}` opens it"
+            error.hint = f"{error.hint}; {folder}" if error.hint else folder
 
     def say(self, text: str) -> None:
         """Tell people; silent with --json."""

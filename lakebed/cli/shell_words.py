@@ -12,7 +12,8 @@ _WORDS = (
         r"connect\('([^']+)', objects='([^']+)'\)",
         r"lakebed table create --lake \1 --objects \2 ...",
     ),
-    (r"`lake\.run\(\)`", "`lakebed run`"),
+    (r"`lake\.run(\(\))?`", "`lakebed run`"),
+    (r"`Table\.(ingest|submit)`", r"`lakebed \1`"),
 )
 
 

@@ -37,6 +37,12 @@ def test_help_begins_with_examples(tmp_path: Path, args: list[str]) -> None:
     assert Shell(tmp_path).ok(*args).startswith("Examples:\n  lakebed ")
 
 
+def test_python_runs_the_package_as_the_command() -> None:
+    words = [sys.executable, "-m", "lakebed", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split(",")[0]) == (0, "lakebed"), done.stderr
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 def test_a_signal_stops_the_work_between_two_jobs(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
