@@ -144,7 +144,7 @@ class DropRanges(Generic[BatchT]):
 def _found(state: TableState, table: OpenTable, ranges: Sequence[KeyRange]) -> _Found:
     state.require_table()
     schema = state.schema()
-    processing = table.processing(state, "query")
+    processing = table.shown_until_gone(state)
     leaves = tuple(leaves_in_ranges(state, ranges))
     known = 0
     merges: list[tuple[FilePart, ...]] = []

@@ -167,7 +167,7 @@ class RewriteLeaves(Generic[BatchT]):
                         met=tuple(table.part(r, own) for r in met),
                         jobs={r.file.name: job for r, job in references if job is not None},
                         of_job=of_job,
-                        processing=table.processing(state, "query"),
+                        processing=table.shown_until_gone(state),
                         job_files_max=state.settings().job_files_max,
                     )
                 )

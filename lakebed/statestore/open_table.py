@@ -76,6 +76,11 @@ class OpenTable:
             at = Micros(0) if processing.age_off is None else self._row_time(stage)
         return ProcessingPass(processing, at, stage)
 
+    def shown_until_gone(self, state: TableState) -> ProcessingPass | None:
+        """Return what queries do with rows, but for rows that only this machine's clock calls old:
+        they are shown elsewhere, so who deletes must find them. None: nothing is done."""
+        return self.processing(state, "query", at=self._row_time("compaction"))
+
     def _row_time(self, stage: Stage) -> Micros:
         """Return the time by which rows are old: that of this machine's clock, and where they are
         gone for good, no later than log time (H36)."""

@@ -84,3 +84,21 @@ def test_a_clock_that_is_behind_shows_rows_too_long_and_takes_none_away(
     assert ids(behind) == ["old", "young"]
     behind.compact()
     assert ids(here) == ["young"]
+
+
+@pytest.mark.parametrize("asked", [{"where": "id <> 'two'"}, {"keys": ["one"]}])
+def test_a_delete_by_a_clock_that_is_ahead_finds_rows_of_today(
+    world: VirtualClock, machine: Machine, asked: dict[str, object]
+) -> None:
+    here, wrong = machine(0), machine(200 * DAY)
+    here.ingest(pa.concat_tables([row(world, "one"), row(world, "two")]))
+    assert wrong.delete(**asked).rows == 1
+    assert ids(here) == ["two"]
+
+
+def test_an_export_by_a_clock_that_is_ahead_has_rows_of_today(
+    world: VirtualClock, machine: Machine, tmp_path: Path
+) -> None:
+    here, wrong = machine(0), machine(200 * DAY)
+    here.ingest(row(world, "one"))
+    assert wrong.export(tmp_path / "copy").rows == 1
