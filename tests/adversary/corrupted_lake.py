@@ -16,15 +16,17 @@ import msgspec
 import pyarrow as pa
 import zstandard
 
+from lakebed.bootstrap.housekeeping import KINDS
 from lakebed.bootstrap.local import open_local
-from lakebed.errors import LakebedError, TableMissingError
+from lakebed.errors import CorruptError, LakebedError
 from lakebed.lake import Lake
+from lakebed.model.jobs import BATCHING
 from lakebed.model.schema import schema_of
 from lakebed.observe import events
 from lakebed.ports.job_queue import Message
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from tests.adversary import corrupted_stores
-from tests.adversary.verdicts import Answer, Verdict, verdict
+from tests.adversary.verdicts import Answer, Kind, Verdict, verdict
 
 SCHEMA = schema_of(row_keys={"id": "string"}, values={"n": "int64", "note": "string?"})
 RAW_ERRORS = (
@@ -46,6 +48,8 @@ RAW_ERRORS = (
 """What no damaged file may raise: callers are told by errors of ours."""
 QUEUE = "planted"
 MESSAGES_MAX = 10
+WORKED_FIRST = 0.3
+"""How often the scheduled work meets a damage before anything is asked."""
 LATE_ROWS = 5
 """That another writer commits behind a damage."""
 
@@ -110,6 +114,7 @@ class Whole:
     def __init__(self, folder: Path) -> None:
         self.closed, self.crashed = folder / "closed", folder / "crashed"
         self.rows: dict[str, list[Any]] = {}
+        self.ids: dict[str, str] = {}
         self.messages = [f"message {number}".encode() * 9 for number in range(4)]
         self.jobs: dict[str, list[Any]] = {}
         self._warned = Warned()
@@ -143,18 +148,27 @@ class Whole:
         app.run_job.run(opened, jobs[0])
         snapshots.truncate(log)
         table.ingest(rows(3, 50), job="c")
+        self.ids[name] = opened.id
         self.rows[name] = table.query().read_all().to_pylist()
         self.jobs[name] = [(report.job, report.event) for report in table.jobs(job="a")]
 
     def asked(
-        self, path: Path, rng: random.Random, *, in_use: bool, hurt: Callable[[], None]
+        self, path: Path, file: str, rng: random.Random, *, in_use: bool, hurt: Callable[[], None]
     ) -> Verdict:
-        """Return what came of damage to a copy of the lake. in_use: it is open then, and another
-        process goes on writing."""
+        """Return what came of damage to a file of a copy of the lake. in_use: it is open then, and
+        another process goes on writing."""
         heard: list[Answer] = []
         with self._warned:
             self._hear_all(path, rng, heard, in_use=in_use, hurt=hurt)
-        return verdict(heard, is_mended=any(path.glob("cache/*.damaged-*")))
+        is_mended = any(path.glob("cache/*.damaged-*"))
+        return verdict(heard, is_mended=is_mended, unharmed=self._unharmed(file))
+
+    def _unharmed(self, file: str) -> list[str]:
+        """Return the tables that a damage to this file does not reach: those that are not its own,
+        if it is the file of one."""
+        if not any(id_ in file for id_ in self.ids.values()):
+            return []
+        return [name for name, id_ in self.ids.items() if id_ not in file]
 
     def _hear_all(
         self,
@@ -177,6 +191,8 @@ class Whole:
             else:
                 hurt()
                 with Lake(open_local(path, create=False)) as lake:
+                    if rng.random() < WORKED_FIRST:
+                        self._work(lake, heard)
                     self._ask(lake, heard, none)
                     if rng.random() < 0.5 or any(one.kind == "wrong" for one in heard):
                         self._look(lake, heard)
@@ -204,11 +220,13 @@ class Whole:
         for name, counts in grown.items():
             asked = partial(self._asked_of_table, lake, name)
             tables = [in_order(self.rows[name] + late[:count]) for count in counts]
-            _hear(heard, asked, *((want, self.jobs[name]) for want in tables))
+            wanted = [(want, self.jobs[name]) for want in tables]
+            _hear(heard, asked, *wanted, about=name)
         _hear(heard, lambda: lake.tables(online=True), sorted(self.rows))
         _hear(heard, lambda: self._received(lake, heard), self.messages)
         for ask, wanted in corrupted_stores.questions(lake):
             _hear(heard, ask, *wanted)
+        _hear(heard, lambda: [one.name for one in lake.status()], sorted(self.rows))
 
     def _asked_of_table(self, lake: Lake, name: str) -> tuple[list[Any], list[Any]]:
         """Send a request again, which is done once; return all rows, and reports of a job."""
@@ -218,6 +236,11 @@ class Whole:
         if not set(reports) - set(self.jobs[name]):
             reports = self.jobs[name]  # they are hints, and some may be lost
         return in_order(table.query().read_all().to_pylist()), reports
+
+    def _work(self, lake: Lake, heard: list[Answer]) -> None:
+        """Do the scheduled work, but for batches: their table is none of the lake's."""
+        kinds = [kind for kind in KINDS if kind != BATCHING]
+        _hear(heard, lambda: lake.run(kinds=kinds) and None, None)
 
     def _received(self, lake: Lake, heard: list[Answer]) -> list[bytes]:
         """Return the messages; those that are lost, or dead letters now, are reported as such."""
@@ -237,21 +260,23 @@ class Whole:
         heard += [Answer("report", f"{one.code} {one.facts}") for one in damages]
 
 
-def _hear(heard: list[Answer], ask: Callable[[], object], *wanted: object) -> None:
+def _hear(heard: list[Answer], ask: Callable[[], object], *wanted: object, about: str = "") -> None:
     """Ask, and hear what is neither of the answers that are wanted."""
     try:
         got = ask()
     except LakebedError as error:
-        heard.append(_report(error))
+        heard.append(_report(error, about))
         return
     if got not in wanted:
         heard.append(Answer("wrong", f"{str(got)[:200]} instead of {str(wanted[0])[:200]}"))
 
 
-def _report(error: LakebedError) -> Answer:
-    """Return what an error says: that something is damaged, or that a table is not there."""
-    is_answer = isinstance(error, TableMissingError)
-    return Answer("wrong" if is_answer else "report", f"{error.code()}: {error}")
+def _report(error: LakebedError, about: str = "") -> Answer:
+    """Return what an error says: that something is damaged, or anything else, which is wrong: that
+    there is no such table, that the request can never work, that one should try again or upgrade.
+    """
+    kind: Kind = "report" if isinstance(error, CorruptError) else "wrong"
+    return Answer(kind, f"{error.code()}: {error}", about)
 
 
 def is_part(some: list[bytes], every: list[bytes]) -> bool:

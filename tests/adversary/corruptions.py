@@ -85,7 +85,7 @@ def plant(whole: Whole, folder: Path, seed: int) -> Planting:
             "-shm"
         )  # the kernel ends who reads on
         judged = whole.asked(
-            lake, rng, in_use=is_in_use, hurt=lambda: damage(lake / file, how, rng)
+            lake, file, rng, in_use=is_in_use, hurt=lambda: damage(lake / file, how, rng)
         )
         return Planting(seed, kind, how, file, judged.outcome, judged.why)
     finally:
@@ -118,7 +118,7 @@ def table_of(planted: Sequence[Planting]) -> str:
         lines.append(f"{kind:<20}{cells}" + "".join(f"{came[good]:>10}" for good in GOOD))
     for one in bad(planted):
         again = f"-m tests.adversary.corruptions --count 1 --seed {one.seed}"
-        lines.append(f"{one.outcome}: {one.damage} in {one.file}: {one.why[:300]} ({again})")
+        lines.append(f"{one.outcome}: {one.damage} in {one.file}: {one.why[-600:]} ({again})")
     return "\n".join(lines)
 
 

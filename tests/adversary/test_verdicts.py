@@ -28,6 +28,13 @@ def test_a_wrong_answer_behind_a_report_is_no_good_either() -> None:
     assert outcome("report", "wrong") == outcome("report", "wrong", "report") == "wrong"
 
 
+def test_what_a_table_reports_that_no_damage_reached_is_wrong() -> None:
+    answers = [Answer("report", "x", about="t")]
+    assert verdict(answers, is_mended=False, unharmed=["u"]).outcome == "found"
+    assert verdict(answers, is_mended=False, unharmed=["t"]).outcome == "silent"
+    assert verdict([Answer("report", "x")], is_mended=False, unharmed=["t"]).outcome == "found"
+
+
 def test_an_error_that_is_none_of_ours_is_no_report() -> None:
     assert outcome("report", "raw") == outcome("wrong", "raw") == "raw"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -18,10 +18,16 @@ class Answer(msgspec.Struct, frozen=True):
 
     kind: "report": it says that something is damaged; "wrong": it is not the model's; "raw": an
         error that is none of ours.
+    about: the table that was asked; "": none.
     """
 
     kind: Kind
     text: str
+    about: str = ""
+
+    def is_of(self, unharmed: Collection[str]) -> bool:
+        """Whether it reports damage of a table that has none."""
+        return self.kind == "report" and self.about in unharmed
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -31,14 +37,17 @@ class Verdict(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def verdict(answers: Sequence[Answer], *, is_mended: bool) -> Verdict:
+def verdict(
+    answers: Sequence[Answer], *, is_mended: bool, unharmed: Collection[str] = ()
+) -> Verdict:
     """Judge answers in the order in which they came. is_mended: a damaged state was set aside.
+    unharmed: tables that no damage reached; whatever one of them reports is wrong.
 
     A wrong answer is a fault whatever comes after it: whoever asked has gone on with it before
     `fsck` looks. One behind a report is a fault, too, of another name: "wrong", not "silent".
     """
     why = "; ".join(f"{one.kind}: {one.text}" for one in answers)
-    kinds = [one.kind for one in answers]
+    kinds = ["wrong" if one.is_of(unharmed) else one.kind for one in answers]
     if "raw" in kinds:
         return Verdict("raw", why)
     if "wrong" in kinds:

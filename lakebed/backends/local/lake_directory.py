@@ -69,7 +69,7 @@ def open_lake_directory(
         InvalidError: a file, another directory, one that cannot be written, or on a network; its
             objects lie in another place.
         NewerFormatError: a newer Lakebed made it.
-        CorruptError: its mark cannot be read.
+        CorruptError: its mark cannot be read, or is gone.
         StorageFullError, UnavailableError: the file system refused.
     """
     root = Path(path).resolve()
@@ -130,6 +130,14 @@ def _refuse_other_place(root: Path, mark: _Mark, objects: str | None) -> None:
 def _refuse_others(root: Path, *, create: bool) -> None:
     if root.exists() and not root.is_dir():
         raise InvalidError("a lake is a directory, this is a file", path=root, hint="name another")
+    if any(root.glob(f"{LOGS}/*.sqlite")):
+        hint = (
+            f'restore {MARK} from a backup, or write {{"format": {FORMAT}}} into it; where objects'
+            f' lie in another place {{"format": {FORMAT_ELSEWHERE}, "objects": "THERE"}}'
+        )
+        raise CorruptError(
+            "logs of tables are here, and the lake's mark is gone", path=root, hint=hint
+        )
     if not create:
         raise InvalidError("there is no lake", path=root, hint="is the path right?")
     if root.is_dir():

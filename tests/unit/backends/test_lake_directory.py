@@ -87,6 +87,16 @@ def test_a_mark_that_cannot_be_read_is_corrupt(tmp_path: Path, text: str) -> Non
         open_lake_directory(tmp_path)
 
 
+@pytest.mark.parametrize("create", [False, True])
+def test_a_lake_without_its_mark_is_damaged_not_absent(tmp_path: Path, create: bool) -> None:
+    open_lake_directory(tmp_path)
+    (tmp_path / "logs" / f"{'a' * 32}.sqlite").touch()
+    (tmp_path / "lakebed.json").unlink()
+    with pytest.raises(CorruptError, match="mark is gone"):
+        open_lake_directory(tmp_path, create=create)
+    assert not (tmp_path / "lakebed.json").exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     lake = open_lake_directory(tmp_path / "lake")
