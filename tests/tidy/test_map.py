@@ -10,7 +10,7 @@ from lakebed.config.instance import InstanceSettings
 from lakebed.config.settings import TableSettings
 from tests.tidy.source import ROOT
 
-FEATURES = 176
+FEATURES = 182
 MATURITIES = {"works", "works in part", "tried in simulation", "not yet", "not offered"}
 TEXT = (ROOT / "docs/map.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d+) \| (.+?) \| (.+?) \| (.*?) ?\|$", TEXT, re.MULTILINE)
