@@ -28,7 +28,14 @@ PREPOSITIONS = re.compile(
 
 QUESTIONS = re.compile(r"(How|What|When|Where|Whether|Which|Who)\b")
 NOT_VERBS = re.compile(rf"{QUESTIONS.pattern}|(A|All|An|Each|The)\b")
-ROOMS_OF_VERBS = ("lakebed/query", "lakebed/tables")
+ROOMS_OF_VERBS = (
+    "app",
+    "containers",
+    "lakebed/aio",
+    "lakebed/face",
+    "lakebed/query",
+    "lakebed/tables",
+)
 """Rooms whose modules and functions say what they do or return."""
 
 VAGUE = re.compile(r"\b(nobody|somebody|someone|anybody|anyone|whoever|elsewhere)\b", re.IGNORECASE)
