@@ -32,6 +32,7 @@ ROOMS_OF_VERBS = (
     "app",
     "containers",
     "lakebed/aio",
+    "lakebed/backends",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
