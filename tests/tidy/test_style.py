@@ -33,6 +33,7 @@ ROOMS_OF_VERBS = (
     "containers",
     "lakebed/aio",
     "lakebed/backends",
+    "lakebed/bootstrap",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
