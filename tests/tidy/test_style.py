@@ -34,6 +34,7 @@ ROOMS_OF_VERBS = (
     "lakebed/aio",
     "lakebed/backends",
     "lakebed/bootstrap",
+    "lakebed/bulk_import",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
