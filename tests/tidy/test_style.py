@@ -35,6 +35,7 @@ ROOMS_OF_VERBS = (
     "lakebed/backends",
     "lakebed/bootstrap",
     "lakebed/bulk_import",
+    "lakebed/cli",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
