@@ -36,6 +36,7 @@ ROOMS_OF_VERBS = (
     "lakebed/bootstrap",
     "lakebed/bulk_import",
     "lakebed/cli",
+    "lakebed/compaction",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
