@@ -37,6 +37,7 @@ ROOMS_OF_VERBS = (
     "lakebed/bulk_import",
     "lakebed/cli",
     "lakebed/compaction",
+    "lakebed/config",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
