@@ -38,6 +38,7 @@ ROOMS_OF_VERBS = (
     "lakebed/cli",
     "lakebed/compaction",
     "lakebed/config",
+    "lakebed/costs",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
