@@ -39,6 +39,7 @@ ROOMS_OF_VERBS = (
     "lakebed/compaction",
     "lakebed/config",
     "lakebed/costs",
+    "lakebed/decoding",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
