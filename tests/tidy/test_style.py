@@ -40,6 +40,7 @@ ROOMS_OF_VERBS = (
     "lakebed/config",
     "lakebed/costs",
     "lakebed/decoding",
+    "lakebed/deletes",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
