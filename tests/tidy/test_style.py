@@ -41,6 +41,7 @@ ROOMS_OF_VERBS = (
     "lakebed/costs",
     "lakebed/decoding",
     "lakebed/deletes",
+    "lakebed/doctor",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
