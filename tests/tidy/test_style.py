@@ -42,6 +42,7 @@ ROOMS_OF_VERBS = (
     "lakebed/decoding",
     "lakebed/deletes",
     "lakebed/doctor",
+    "lakebed/exports",
     "lakebed/face",
     "lakebed/query",
     "lakebed/tables",
