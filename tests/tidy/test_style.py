@@ -33,6 +33,7 @@ ROOMS_OF_VERBS = (
     "containers",
     "lakebed/aio",
     "lakebed/backends",
+    "lakebed/backups",
     "lakebed/bootstrap",
     "lakebed/bulk_import",
     "lakebed/cli",
