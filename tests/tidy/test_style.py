@@ -45,6 +45,7 @@ ROOMS_OF_VERBS = (
     "lakebed/doctor",
     "lakebed/exports",
     "lakebed/face",
+    "lakebed/feeds",
     "lakebed/query",
     "lakebed/tables",
 )
