@@ -46,6 +46,7 @@ ROOMS_OF_VERBS = (
     "lakebed/exports",
     "lakebed/face",
     "lakebed/feeds",
+    "lakebed/history",
     "lakebed/query",
     "lakebed/tables",
 )
