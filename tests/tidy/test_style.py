@@ -47,6 +47,7 @@ ROOMS_OF_VERBS = (
     "lakebed/face",
     "lakebed/feeds",
     "lakebed/history",
+    "lakebed/ingest",
     "lakebed/query",
     "lakebed/tables",
 )
