@@ -48,6 +48,7 @@ ROOMS_OF_VERBS = (
     "lakebed/feeds",
     "lakebed/history",
     "lakebed/ingest",
+    "lakebed/inspection",
     "lakebed/query",
     "lakebed/tables",
 )
