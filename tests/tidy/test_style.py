@@ -49,6 +49,7 @@ ROOMS_OF_VERBS = (
     "lakebed/history",
     "lakebed/ingest",
     "lakebed/inspection",
+    "lakebed/kernels",
     "lakebed/query",
     "lakebed/tables",
 )
