@@ -50,6 +50,7 @@ ROOMS_OF_VERBS = (
     "lakebed/ingest",
     "lakebed/inspection",
     "lakebed/kernels",
+    "lakebed/landing",
     "lakebed/query",
     "lakebed/tables",
 )
