@@ -51,6 +51,7 @@ ROOMS_OF_VERBS = (
     "lakebed/inspection",
     "lakebed/kernels",
     "lakebed/landing",
+    "lakebed/model",
     "lakebed/query",
     "lakebed/tables",
 )
