@@ -52,6 +52,7 @@ ROOMS_OF_VERBS = (
     "lakebed/kernels",
     "lakebed/landing",
     "lakebed/model",
+    "lakebed/observe",
     "lakebed/query",
     "lakebed/tables",
 )
