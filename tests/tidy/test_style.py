@@ -53,6 +53,7 @@ ROOMS_OF_VERBS = (
     "lakebed/landing",
     "lakebed/model",
     "lakebed/observe",
+    "lakebed/parquet_bytes",
     "lakebed/query",
     "lakebed/tables",
 )
