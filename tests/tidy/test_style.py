@@ -54,6 +54,7 @@ ROOMS_OF_VERBS = (
     "lakebed/model",
     "lakebed/observe",
     "lakebed/parquet_bytes",
+    "lakebed/ports",
     "lakebed/query",
     "lakebed/tables",
 )
