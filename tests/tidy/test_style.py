@@ -55,6 +55,7 @@ ROOMS_OF_VERBS = (
     "lakebed/observe",
     "lakebed/parquet_bytes",
     "lakebed/ports",
+    "lakebed/processing",
     "lakebed/query",
     "lakebed/tables",
 )
