@@ -57,6 +57,7 @@ ROOMS_OF_VERBS = (
     "lakebed/ports",
     "lakebed/processing",
     "lakebed/query",
+    "lakebed/schedules",
     "lakebed/tables",
 )
 """Rooms whose modules and functions say what they do or return."""
