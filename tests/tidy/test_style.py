@@ -58,6 +58,7 @@ ROOMS_OF_VERBS = (
     "lakebed/processing",
     "lakebed/query",
     "lakebed/schedules",
+    "lakebed/sorted_files",
     "lakebed/tables",
 )
 """Rooms whose modules and functions say what they do or return."""
