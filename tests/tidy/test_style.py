@@ -59,6 +59,7 @@ ROOMS_OF_VERBS = (
     "lakebed/query",
     "lakebed/schedules",
     "lakebed/sorted_files",
+    "lakebed/source_kit",
     "lakebed/tables",
 )
 """Rooms whose modules and functions say what they do or return."""
