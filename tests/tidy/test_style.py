@@ -60,6 +60,7 @@ ROOMS_OF_VERBS = (
     "lakebed/schedules",
     "lakebed/sorted_files",
     "lakebed/source_kit",
+    "lakebed/spark",
     "lakebed/tables",
 )
 """Rooms whose modules and functions say what they do or return."""
