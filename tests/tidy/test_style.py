@@ -61,6 +61,7 @@ ROOMS_OF_VERBS = (
     "lakebed/sorted_files",
     "lakebed/source_kit",
     "lakebed/spark",
+    "lakebed/splitting",
     "lakebed/tables",
 )
 """Rooms whose modules and functions say what they do or return."""
