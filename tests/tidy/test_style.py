@@ -62,6 +62,7 @@ ROOMS_OF_VERBS = (
     "lakebed/source_kit",
     "lakebed/spark",
     "lakebed/splitting",
+    "lakebed/sql",
     "lakebed/tables",
 )
 """Rooms whose modules and functions say what they do or return."""
