@@ -63,6 +63,7 @@ ROOMS_OF_VERBS = (
     "lakebed/spark",
     "lakebed/splitting",
     "lakebed/sql",
+    "lakebed/statestore",
     "lakebed/tables",
 )
 """Rooms whose modules and functions say what they do or return."""
