@@ -65,6 +65,7 @@ ROOMS_OF_VERBS = (
     "lakebed/sql",
     "lakebed/statestore",
     "lakebed/tables",
+    "lakebed/tasks",
 )
 """Rooms whose modules and functions say what they do or return."""
 
