@@ -66,6 +66,7 @@ ROOMS_OF_VERBS = (
     "lakebed/statestore",
     "lakebed/tables",
     "lakebed/tasks",
+    "lakebed/upgrades",
 )
 """Rooms whose modules and functions say what they do or return."""
 
