@@ -67,6 +67,7 @@ ROOMS_OF_VERBS = (
     "lakebed/tables",
     "lakebed/tasks",
     "lakebed/upgrades",
+    "lakebed/user_files",
 )
 """Rooms whose modules and functions say what they do or return."""
 
