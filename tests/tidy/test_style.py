@@ -68,6 +68,7 @@ ROOMS_OF_VERBS = (
     "lakebed/tasks",
     "lakebed/upgrades",
     "lakebed/user_files",
+    "lambdas",
 )
 """Rooms whose modules and functions say what they do or return."""
 
