@@ -69,6 +69,7 @@ ROOMS_OF_VERBS = (
     "lakebed/upgrades",
     "lakebed/user_files",
     "lambdas",
+    "localcloud",
 )
 """Rooms whose modules and functions say what they do or return."""
 
