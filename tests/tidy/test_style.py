@@ -70,6 +70,7 @@ ROOMS_OF_VERBS = (
     "lakebed/user_files",
     "lambdas",
     "localcloud",
+    "spark_jobs",
 )
 """Rooms whose modules and functions say what they do or return."""
 
