@@ -71,6 +71,7 @@ ROOMS_OF_VERBS = (
     "lambdas",
     "localcloud",
     "spark_jobs",
+    "stacks",
 )
 """Rooms whose modules and functions say what they do or return."""
 
