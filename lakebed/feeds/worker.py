@@ -68,7 +68,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Return what distinguishes it: kind, name and version."""
+        """Return kind, name and version, which distinguish it from other pipelines."""
         return self.kind, self.name, self.version
 
 

@@ -45,7 +45,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_leaf(self) -> bool:
-        """Return whether it has no children."""
+        """Return whether the partition has no children."""
         return self.left is None
 
 

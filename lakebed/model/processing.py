@@ -102,7 +102,7 @@ class Processing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def fields(self) -> frozenset[str]:
-        """Return the names of all fields that it speaks of."""
+        """Return the names of all fields that the processing uses."""
         names = set(self.aggregate or ())
         if self.filter is not None:
             names |= fields_of(self.filter)

@@ -46,11 +46,11 @@ class KeyRange(msgspec.Struct, frozen=True, order=True):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no key lies in it."""
+        """Return whether no key lies in the range."""
         return self.max is not None and self.max <= self.min
 
     def contains(self, key: bytes) -> bool:
-        """Return whether the encoded key lies in it."""
+        """Return whether an encoded key lies in the range."""
         return self.min <= key and (self.max is None or key < self.max)
 
     def meets(self, other: KeyRange) -> KeyRange:
@@ -59,7 +59,7 @@ class KeyRange(msgspec.Struct, frozen=True, order=True):
         return KeyRange(max(self.min, other.min), min(ends) if ends else None)
 
     def overlaps(self, other: KeyRange) -> bool:
-        """Return whether some key may lie in both."""
+        """Return whether some key may lie in both ranges."""
         least = max(self.min, other.min)
         return (self.max is None or least < self.max) and (other.max is None or least < other.max)
 

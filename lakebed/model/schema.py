@@ -41,7 +41,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def members(self) -> tuple[StructMember, ...]:
-        """Return all struct members inside its type."""
+        """Return all struct members inside the field's type."""
         return members_within(self.type)
 
     def check_nesting(self) -> None:

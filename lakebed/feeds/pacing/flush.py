@@ -25,7 +25,7 @@ class Flush(Generic[BatchT]):
 
     @property
     def is_wanted(self) -> bool:
-        """Return whether something is to be committed for it."""
+        """Return whether something is to be committed for the flush."""
         return bool(self._ends)
 
     @property

@@ -66,7 +66,7 @@ class ReadOnce(Generic[BatchT]):
 
     @property
     def users(self) -> int:
-        """Return the number of pipelines that have it open."""
+        """Return the number of pipelines that have the source open."""
         return self._users
 
     @property

@@ -26,7 +26,7 @@ class PredicateTest(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> frozenset[str]:
-        """Return the fields that it looks at."""
+        """Return the names of the fields that the test looks at."""
         return fields_of(self.predicate)
 
     @property
@@ -39,7 +39,7 @@ class PredicateTest(msgspec.Struct, frozen=True):
         return kept(batch, self.predicate)
 
     def may_keep(self, bounds: BoundsOf) -> bool:
-        """Return whether it may keep some row of a group with these bounds."""
+        """Return whether the test may keep some row of a group with these bounds."""
         return may_keep(self.predicate, bounds)
 
 
