@@ -1,1 +1,1 @@
-"""Finds which tables have something to do, and records when it was done."""
+"""Finds which tables have something to do, and marks them when it was done."""

@@ -1,4 +1,4 @@
-"""Checks what every source of records promises: an author of an adaptor runs them on his own.
+"""Checks what every source of records promises: authors of adaptors run it on their own.
 
 `docs/change/source.md` shows how.
 """

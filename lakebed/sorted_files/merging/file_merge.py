@@ -1,4 +1,4 @@
-"""Makes one of many files: row groups are copied, merged here, or by helpers."""
+"""Makes one file of many: copies row groups, or merges them, here or by helpers."""
 
 from __future__ import annotations
 
