@@ -1,4 +1,4 @@
-"""What `cdk` runs: synthesizes the stacks of one instance. `cdk deploy --all -c instance=NAME`."""
+"""Synthesizes the stacks of one instance, for `cdk deploy --all -c instance=NAME`."""
 
 import sys
 

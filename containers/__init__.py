@@ -1,1 +1,1 @@
-"""What containers run: one folder for each image."""
+"""Programs that containers run: one folder for each image."""

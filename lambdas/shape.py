@@ -79,12 +79,13 @@ class SentMessage(Protocol):
 
     @property
     def body(self) -> bytes:
-        """What it says."""
+        """Return what the message says."""
         ...
 
     @property
     def sent_at(self) -> Micros:
-        """The same whenever it comes, also when it was given up and sent again."""
+        """Return when it was sent: the same whenever it comes, also when it was given up and sent
+        again."""
         ...
 
     @property

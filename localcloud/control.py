@@ -1,4 +1,4 @@
-"""How other commands reach a local cloud that runs: a socket in its folder, a line each way."""
+"""Lets other commands reach a local cloud that runs: by a socket in its folder, a line each way."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class SparkCluster:
 
     @property
     def tasks_at_once(self) -> int:
-        """How many tasks may run at the same time, about."""
+        """Return about how many tasks may run at the same time."""
         return int(self._session().sparkContext.defaultParallelism)
 
     def sort(self, job: bytes, works: Sequence[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What EMR Serverless runs. Its argument: the name of a request for a bulk import."""
+"""Runs a bulk import on EMR Serverless. Its argument: the name of a request for one."""
 
 import sys
 

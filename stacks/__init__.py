@@ -1,4 +1,4 @@
-"""What is deployed: one module per stack; `instance` tells how they hang together.
+"""Defines what is deployed: one module per stack; `instance` tells how they hang together.
 
 The stacks are built by Node beneath. It comes from PyPI with the pinned requirements, because many
 machines have none, or an old one. The variable JSII_NODE names another.

@@ -44,7 +44,8 @@ class BaseImage(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Where its registry tells of it. Only one on this machine is asked without TLS."""
+        """Return the URL at which its registry tells of it. Only one on this machine is asked
+        without TLS."""
         scheme = "http" if _HERE.fullmatch(self.registry) else "https"
         return f"{scheme}://{self.registry}/v2/{self.repository}/manifests/{self.tag}"
 

@@ -1,4 +1,5 @@
-"""What tasks of feeds, and who starts them, may do beside what others may: as `permissions.py`."""
+"""Permissions of tasks of feeds, and of who starts them, beside what others may: as
+`permissions.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be done with items of some partitions of a table of DynamoDB, and with no others."""
+"""Permissions for items of some partitions of a table of DynamoDB, and of no others."""
 
 from __future__ import annotations
 

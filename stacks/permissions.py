@@ -1,4 +1,5 @@
-"""What functions and tasks may do: exact actions on exact resources, a function for each sentence.
+"""Permissions of functions and tasks: exact actions on exact resources, a function for each
+sentence.
 
 The bucket is called by its name, which is known before it is made: so what cdk-nag says of parts of
 it can be answered here, once, and nothing else.

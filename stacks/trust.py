@@ -1,4 +1,4 @@
-"""Which service may take a role, or send to a queue, and for whom it must be working.
+"""Names the services that may take a role, or send to a queue, and for whom each must be working.
 
 A service of AWS works for every account. It tells IAM for which account and resource it asks
 (`aws:SourceAccount`, `aws:SourceArn`), and a role names its own: else who gets a service to act

@@ -1,4 +1,4 @@
-"""What a call yields, as an async iterator: read in a thread, two of them ahead."""
+"""Yields the items of a call asynchronously: a thread reads, two items ahead."""
 
 from __future__ import annotations
 

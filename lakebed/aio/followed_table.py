@@ -88,7 +88,7 @@ class Follower(Twin):
 
     @property
     def position(self) -> int:
-        """The number of the entry up to which all is acknowledged."""
+        """Return the number of the last entry up to which everything is acknowledged."""
         return self._sync.position
 
     def __aiter__(self) -> AsyncItems[RowChange]:

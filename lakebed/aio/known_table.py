@@ -27,7 +27,7 @@ class KnownTable(FedTable):
 
     @property
     def name(self) -> TableName:
-        """The table's name."""
+        """Return the table's name."""
         return self._sync.name
 
     @property
@@ -37,29 +37,29 @@ class KnownTable(FedTable):
 
     @property
     def arrow_schema(self) -> Later[pa.Schema]:
-        """The columns that queries give, as Arrow has them."""
+        """Return the Arrow schema of the columns that queries give."""
         return Later(self._calls, lambda: self._sync.arrow_schema)
 
     @property
     def processing(self) -> Later[Processing | None]:
-        """What the table does with its rows; None: it keeps all as they are."""
+        """Return what the table does with its rows; None: it keeps all as they are."""
         return Later(self._calls, lambda: self._sync.processing)
 
     @property
     def split_points(self) -> Later[list[KeyValue | tuple[KeyValue, ...]]]:
-        """Where leaves begin; `create_table` makes the same leaves of it."""
+        """Return the keys at which leaves begin; `create_table` makes the same leaves of them."""
         return Later(self._calls, lambda: self._sync.split_points)
 
     @property
     def definition(self) -> Later[dict[str, Any]]:
-        """All that makes an empty table like this one, as JSON values: schema, split points,
+        """Return all that makes an empty table like this one, as JSON values: schema, split points,
         settings and processing. `Lake.create_table_from` takes it.
         """
         return Later(self._calls, lambda: self._sync.definition)
 
     @property
     def settings(self) -> Later[TableSettings]:
-        """The table's settings."""
+        """Return the table's settings."""
         return Later(self._calls, lambda: self._sync.settings)
 
     async def change_settings(self, /, **changes: Any) -> TableSettings:

@@ -311,7 +311,7 @@ def refuse_other_history(
 
 
 def _changed_behind(log: TransactionLog, number: TransactionNumber) -> bool:
-    """Whether the log holds more behind an entry than pins, which change no row."""
+    """Return whether the log holds more behind an entry than pins, which change no row."""
     try:
         return any(
             not isinstance(change, PutPin | PinVersion | DropPin)

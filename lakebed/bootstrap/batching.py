@@ -1,4 +1,4 @@
-"""What submits files to a lake, makes batches of them, and takes them in."""
+"""Submits files to a lake, makes batches of them, and takes them in."""
 
 from __future__ import annotations
 

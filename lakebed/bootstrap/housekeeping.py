@@ -93,7 +93,7 @@ class WorkDone(msgspec.Struct, frozen=True):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there was nothing to do."""
+        """Return whether there was nothing to do."""
         return not any(msgspec.structs.astuple(self))
 
 

@@ -1,4 +1,4 @@
-"""What dead processes left on this machine: found for `fsck`, and removed."""
+"""Finds for `fsck` what dead processes left on this machine, and removes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How much of this machine a process may use: its CPUs, memory and files, less in a container.
+"""Measures how much of this machine a process may use: its CPUs, memory and files, less in a
+container.
 
 A task on Fargate sees the machine that it shares, and no limits of a container as it may pass them:
 its variables say its size (docs/design/tasks.md).

@@ -1,4 +1,4 @@
-"""How much memory one process may use: what its user allows."""
+"""Says how much memory one process may use: what its user allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where the objects of a lake in a directory lie: in it, in a bucket, or where the caller says."""
+"""Finds where the objects of a lake in a directory lie: in it, in a bucket, or where the caller
+says."""
 
 from __future__ import annotations
 

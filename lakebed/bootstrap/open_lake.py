@@ -1,4 +1,4 @@
-"""What the public face is built on: the services of a lake, as long as that is open."""
+"""Holds the services of a lake as long as it is open, for the public face."""
 
 from __future__ import annotations
 

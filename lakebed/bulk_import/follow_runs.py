@@ -1,6 +1,5 @@
-"""How runs of bulk imports ended: known from the log and from the platform, never from what a run
-printed. A driver reports its end itself; here it is reported for one that could not.
-"""
+"""Finds how runs of bulk imports ended, by the log and the platform, never by what a run printed. A
+driver reports its end itself; here it is reported for one that could not."""
 
 from __future__ import annotations
 

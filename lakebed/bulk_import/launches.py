@@ -1,4 +1,4 @@
-"""When machines are asked for again that a platform did not have: a pure decision."""
+"""Decides when machines are asked for again that a platform did not have. Pure."""
 
 from __future__ import annotations
 

@@ -113,6 +113,6 @@ class MergeAndCommit:
 
 
 def _split_by_others(table: OpenTable, placement: Placement) -> bool:
-    """Whether a leaf that was to be split is none any more."""
+    """Return whether some leaf that was to be split is no leaf any more."""
     with table.head.reading() as state:
         return not all(is_leaf(state, split.partition) for split in placement.splits)

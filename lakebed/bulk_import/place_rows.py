@@ -1,5 +1,5 @@
-"""Where the rows of a bulk import go: leaves as they are now, and those that its commit makes of
-them."""
+"""Decides where the rows of a bulk import go: to leaves as they are now, and to those that its
+commit makes of them."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class PlaceRows:
 
 
 def is_leaf(state: TableState, partition: PartitionId) -> bool:
-    """Whether a partition is there and was not split."""
+    """Return whether a partition is there and was not split."""
     node = state.partition(partition)
     return node is not None and node.is_leaf
 

@@ -1,4 +1,4 @@
-"""Who sorts what, and who merges what: pure decisions of a bulk import."""
+"""Decides who sorts what, and who merges what, in a bulk import. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which leaves a bulk import makes of those that it fills, and at which keys: pure decisions.
+"""Decides which leaves a bulk import makes of those that it fills, and at which keys. Pure.
 
 First keys of the blocks that tasks have sorted are the sample: no row is read for it.
 """

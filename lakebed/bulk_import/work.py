@@ -1,4 +1,5 @@
-"""What a bulk import sends to its tasks, and what they answer: bytes that a cluster passes on.
+"""Encodes what a bulk import sends to its tasks, and what they answer: bytes that a cluster passes
+on.
 
 Driver and tasks run the same release, so these forms have no format number; nothing stores them.
 """
@@ -32,7 +33,7 @@ class Cluster(Protocol):
 
     @property
     def tasks_at_once(self) -> int:
-        """How many tasks may run at the same time, about."""
+        """Return about how many tasks may run at the same time."""
         ...
 
     def sort(self, job: bytes, works: Sequence[bytes]) -> Iterable[bytes]:

@@ -1,4 +1,4 @@
-"""What every error means, and what to do, as its docstring says.
+"""Explains every error by its docstring: what it means, and what to do.
 
 From these the page `docs/reference/errors.md` and `lakebed explain CODE` are made.
 """

@@ -1,5 +1,5 @@
-"""What all commands share: options, help that begins with examples, errors with a hint and a
-code."""
+"""Defines what all commands share: options, help that begins with examples, errors with a hint and
+a code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the library logs and no handler takes, on stderr: errors, and who is waited for."""
+"""Prints on stderr what the library logs and no handler takes: errors, and who is waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which folder of S3 a table watches: files that arrive there become its rows."""
+"""Makes a table watch a folder of S3: files that arrive there become its rows."""
 
 from __future__ import annotations
 

@@ -237,7 +237,8 @@ def _give(session: Session, done: WorkDone, failures: ReportedFailures) -> None:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that the first SIGTERM or Ctrl-C sets; a second one ends the process at once."""
+    """Yield an event that the first SIGTERM or Ctrl-C sets; a second one ends the process at
+    once."""
     stopped = threading.Event()
 
     def stop(*_: object) -> None:

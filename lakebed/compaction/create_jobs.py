@@ -202,14 +202,14 @@ class CreateCompactionJobs:
 
 
 def _is_in_its_queue(last: JobReport) -> bool:
-    """Whether a worker had the message of a job, and did not end it."""
+    """Return whether a worker had the message of a job, and did not end it."""
     if last.event == "failed":
         return not last.reason.startswith(OUTDATED)  # its letter may be gone: it waits for upgrades
     return last.event == "started"
 
 
 def _is_any_late(table: OpenTable, now: Micros) -> bool:
-    """Whether jobs or files of a table may have waited for long enough."""
+    """Return whether jobs or files of a table may have waited for long enough."""
     with table.head.reading() as state:
         if state.jobs():
             return True
@@ -269,7 +269,7 @@ def _plans(state: TableState, groups_of: GroupsOf, now: Micros, *, everything: b
 
 
 def _age_together(state: TableState) -> bool:
-    """Whether rows leave only where all rows of their key are merged."""
+    """Return whether rows leave only where all rows of their key are merged."""
     processing = None if state.head().dropped else state.processing()
     return processing is not None and processing.ages_groups
 

@@ -1,4 +1,4 @@
-"""What reaches the dead letters frees its claims, by a transaction: its files can be compacted
+"""Frees the claims of what reached the dead letters, by a transaction: its files can be compacted
 again.
 
 A run that finishes late finds its claim gone: it is refused, and what it wrote is swept.

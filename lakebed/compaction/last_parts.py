@@ -1,4 +1,4 @@
-"""Which last parts of files are rewritten by schedule, so that the rest of each can be deleted.
+"""Chooses the last parts of files to rewrite by schedule, so that the rest of each can be deleted.
 
 A part of which other leaves have merged theirs away keeps the whole object. Its leaf mostly gets
 new files, and the part is merged with them. Where it gets none for a day, the part is rewritten if

@@ -1,4 +1,4 @@
-"""Which files of a leaf become a job: pure decisions.
+"""Decides which files of a leaf become a job. Pure.
 
 basic: every `job_files_max` files, oldest first. size_ratio (as Accumulo and Sleeper do): a group
 of files of which the largest holds no more rows than the others together divided by `size_ratio`,

@@ -1,4 +1,5 @@
-"""When a rejected job is tried again: when what it rests on has changed, and never unchanged.
+"""Decides when a rejected job is tried again: when what it rests on has changed, and never
+unchanged.
 
 A merge that cannot be done keeps its files, so that no other job is made of them. It rests on the
 table's schema, settings and processing, and on the leaf that it was made for. A damaged object that
@@ -33,16 +34,16 @@ def basis_of(state: TableState, job: CompactionJob) -> str:
 
 
 def has_changed(state: TableState, job: CompactionJob, report: JobReport, now: Micros) -> bool:
-    """Whether a job that was rejected may end otherwise now."""
+    """Return whether a job that was rejected may end otherwise now."""
     if not report.basis:
         return now - max(job.at, min(report.at, now)) >= UNTOLD_SECONDS * MICROS_PER_SECOND
     return _rests_on_other(state, job, report)
 
 
 def is_freed(state: TableState, job: CompactionJob, report: JobReport) -> bool:
-    """Whether a job is better made anew, as other jobs: its leaf was split, and each leaf can merge
-    its own part of files that were too large together; or it had too many files for the memory of a
-    merge, and another setting may give it fewer."""
+    """Return whether a job is better made anew, as other jobs: its leaf was split, and each leaf
+    can merge its own part of files that were too large together; or it had too many files for the
+    memory of a merge, and another setting may give it fewer."""
     if report.reason.startswith(TOO_MANY):
         return _rests_on_other(state, job, report)
     return report.reason.startswith(TOO_LARGE) and _is_split(state, job)

@@ -165,8 +165,8 @@ class RunCompactionJob(Generic[BatchT]):
         return True
 
     def _was_rejected(self, table: OpenTable, taken: TakenJob) -> bool:
-        """Whether the job was rejected as it is, and was not sent again since. Of one job several
-        messages may be on their way."""
+        """Return whether the job was rejected as it is, and was not sent again since. Of one job
+        several messages may be on their way."""
         try:
             last = self._tracker.last(table.id, taken.job.id)
         except LakebedError:  # it is a hint: at worst the merge is tried once more
@@ -211,7 +211,7 @@ class RunCompactionJob(Generic[BatchT]):
         events.emit(events.COMPACTION_LOST, table=table.name, job=job, reason=error.code())
 
     def _missing(self, table: OpenTable, job: JobId, error: ObjectMissingError) -> Exception:
-        """A missing input of a job that still holds its claim is damage, else another
+        """Return the error of a missing input: damage while the job holds its claim; else another
         process was faster."""
         with table.head.reading() as state:
             if state.job(job) is None:
@@ -279,8 +279,8 @@ def taken_job(table: OpenTable, job: JobId) -> TakenJob | None:
 
 
 def _has_all(state: TableState, job: CompactionJob) -> bool:
-    """Whether a job has all files that lie in its partition: then it has all rows of each key.
-    Files that come later are newer by their rows."""
+    """Return whether a job has all files that lie in its partition: then it has all rows of each
+    key. Files that come later are newer by their rows."""
     leaves = reached_leaves(state, job.partition, (EVERYTHING,))
     return all(holder == job.id for leaf, _ in leaves for _, holder in state.references(leaf))
 

@@ -1,4 +1,4 @@
-"""How a feed's records are read, and which of their values become which columns: the section
+"""Checks how a feed's records are read, and which of their values become which columns: the section
 `decoder` of a feed, and what a connection says of its columns."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What AWS allows of a task on Fargate: its processors, and how much memory goes with them.
+"""Checks what AWS allows of a task on Fargate: its processors, and how much memory goes with them.
 
 Source: "Task definition parameters for Fargate", Amazon ECS Developer Guide.
 """

@@ -1,4 +1,5 @@
-"""What tasks that work on feeds may reach, by settings of an instance: queues, secrets, ports."""
+"""Checks what tasks that work on feeds may reach, by settings of an instance: queues, secrets,
+ports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What all sections of a file of feeds share: values that can be stored, and secrets that are named
-only."""
+"""Checks what all sections of a file of feeds share: values that can be stored, and secrets that
+are named only."""
 
 from __future__ import annotations
 

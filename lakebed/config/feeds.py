@@ -103,13 +103,13 @@ class Feed(FeedSettings, frozen=True, kw_only=True):
 
     @property
     def decoder_settings(self) -> DecoderSettings | None:
-        """How its records are read; None: it has no decoder."""
+        """Return how its records are read; None: it has no decoder."""
         at = at_of("feed", self.name, "decoder")
         return decoder_settings_of(self.decoder, at=at) if self.decoder else None
 
     @property
     def files(self) -> str:
-        """The pattern of a feed of growing files.
+        """Return the pattern of a feed of growing files.
 
         Raises:
             InvalidError: the source is another one.

@@ -1,4 +1,4 @@
-"""What AWS allows of functions, and what of it states of tables get.
+"""Holds AWS's limits of functions, and the share of them that states of tables get.
 
 Source: "Configure ephemeral storage for Lambda functions", AWS Lambda Developer Guide.
 """

@@ -1,4 +1,4 @@
-"""What an instance is called, how it is set, and what its parts are called.
+"""Defines what an instance is called, how it is set, and what its parts are called.
 
 An instance is one deployment in an AWS account; several live side by side. The stacks write what
 they made as JSON into one parameter, `/lakebed/INSTANCE`; `lakebed.connect("aws:INSTANCE")` reads

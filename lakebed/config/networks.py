@@ -1,4 +1,4 @@
-"""Which settings of a network go together, and where Fargate is, before anything is made.
+"""Checks which settings of a network go together, and where Fargate is, before anything is made.
 
 Source: "Supported Regions for Amazon ECS on AWS Fargate", Amazon ECS Developer Guide.
 """

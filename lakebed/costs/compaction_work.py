@@ -1,4 +1,4 @@
-"""How much compaction rewrites until a table is at rest: counted by the planner that plans it."""
+"""Counts how much compaction rewrites until a table is at rest, by the planner that plans it."""
 
 from __future__ import annotations
 

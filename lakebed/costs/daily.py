@@ -1,4 +1,4 @@
-"""What a table costs that gets so many rows and queries a day."""
+"""Computes what a table costs that gets so many rows and queries a day."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DailyCosts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def together(self) -> float:
-        """What a day costs, but for what is kept of it."""
+        """Return the dollars that a day costs, without what is kept of it."""
         return self.taken_in + self.merged + self.queries
 
 

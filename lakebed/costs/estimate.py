@@ -1,4 +1,5 @@
-"""What an instance costs, from prices and measures: one record for the command and for the page."""
+"""Estimates what an instance costs, from prices and measures: one record for the command and for
+the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an idle instance costs in a month, and what a table and work add.
+"""Counts what an idle instance costs in a month, and what a table and work add.
 
 Tests compare the counts with the templates (tests/stacks/test_dashboard.py).
 """

@@ -1,4 +1,4 @@
-"""What was measured and the costs of work follow from: rates of one core, sizes, requests."""
+"""Reads the measures from which the costs of work follow: rates of one core, sizes, requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the work on tables cost in this month, for budgets."""
+"""Computes what the work on tables cost in this month, for budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was spent: counted usage, times prices, by table, kind of work, day or service."""
+"""Computes what was spent: counted usage, times prices, by table, kind of work, day or service."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> float:
-        """What the bill has more."""
+        """Return how much more was billed than counted, in dollars; negative: less."""
         return self.billed - self.counted
 
 

@@ -1,4 +1,4 @@
-"""What counted usage is of what Amazon charges for."""
+"""Converts counted usage into amounts of what Amazon charges for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What work costs: a TB ingested and compacted to rest, imported in bulk, a million lookups.
+"""Computes what work costs: a TB ingested and compacted to rest, imported in bulk, a million
+lookups.
 
 A TB is 10^12 bytes of files that Lakebed wrote. How much is merged is counted by the planner;
 messages, reports and units of a job are taken from the design (docs/design/costs.md).

@@ -1,4 +1,4 @@
-"""What a decoder is: bytes of records in, rows of a table out, and a verdict for each record."""
+"""Defines a decoder: bytes of records in, rows of a table out, and a verdict for each record."""
 
 from __future__ import annotations
 

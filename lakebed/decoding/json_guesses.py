@@ -1,4 +1,4 @@
-"""Whether a payload is likely to be readable: msgspec parses it in a microsecond. A guess, not a
+"""Guesses whether a payload can be read: msgspec parses it in a microsecond. The guess is no
 verdict: it sorts the payloads of a block that Arrow rejected."""
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ class Judge:
         return self._object(found, self._tree, "")
 
     def is_strict(self, payload: bytes) -> bool:
-        """Whether a payload is JSON as Python reads it, without NaN and all that Arrow takes for a
-        number beside it."""
+        """Return whether a payload is JSON as Python reads it, without NaN and all that Arrow takes
+        for a number beside it."""
         try:
             DECODER.decode(payload.decode())
         except (ValueError, RecursionError):

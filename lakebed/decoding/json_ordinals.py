@@ -104,7 +104,8 @@ def name_of(code: str) -> str:
 
 
 def are_all(ordinals: pa.Array, records: int) -> bool:
-    """Whether ordinals are 0, 1, 2, ...: each row is one payload, and each payload one row."""
+    """Return whether ordinals are 0, 1, 2, ...: each row is one payload, and each payload one
+    row."""
     if len(ordinals) != records or ordinals.null_count:
         return False
     return bool((ordinals.to_numpy() == np.arange(records)).all())

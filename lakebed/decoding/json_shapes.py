@@ -48,17 +48,17 @@ def _read_as(raw: Raw, *, wide: bool) -> pa.DataType:
 
 
 def has_map(raw: Raw) -> bool:
-    """Whether a value is a map, or holds one."""
+    """Return whether a type is a map, or holds one."""
     return _holds(raw, lambda part: isinstance(part, MapOf))
 
 
 def has_float(raw: Raw) -> bool:
-    """Whether a value is a float, or holds one."""
+    """Return whether a type is a float, or holds one."""
     return _holds(raw, lambda part: isinstance(part, Primitive) and part.name.startswith("float"))
 
 
 def _holds(raw: Raw, test: Callable[[Raw], bool]) -> bool:
-    """Whether a type, or one inside of it, passes a test."""
+    """Return whether a type, or one inside of it, passes a test."""
     if test(raw):
         return True
     match raw:

@@ -178,8 +178,8 @@ class JsonValues:
         return both.take(pa.array(order)), dropped
 
     def _is_unclear(self, payloads: pa.BinaryArray, index: int, verdicts: Verdicts) -> bool:
-        """Whether Arrow must be asked about a payload. It reads nothing that the judge refuses, but
-        for what is nested deeper than Python goes."""
+        """Return whether Arrow must be asked about a payload; mark one that is refused here. Arrow
+        reads nothing that the judge refuses, but for what is nested deeper than Python goes."""
         reason = self._judge.reason(payloads[index].as_py())  # bounded: one that is likely bad
         if reason is None or reason == TOO_DEEP:
             return True

@@ -1,4 +1,4 @@
-"""What a format's reader gives: the wanted values of those records that can be read."""
+"""Defines what a format's reader gives: the wanted values of those records that can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values of a record a table wants, and as what each of them is read."""
+"""Decides which values of a record a table wants, and as what each of them is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a delete, and what became of it."""
+"""Defines what is asked of a delete, and what became of it."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class _AskedLeaf(msgspec.Struct, frozen=True):
 
     @property
     def folds(self) -> bool:
-        """Whether rows of several files become one."""
+        """Return whether rows of several files become one."""
         return self.processing is not None and self.processing.processing.merges_rows
 
 
@@ -210,7 +210,7 @@ class RewriteLeaves(Generic[BatchT]):
             raise ConflictError("jobs held parts of a leaf", partition=leaf.id)
 
     def _holds_some(self, leaf: _AskedLeaf, parts: Sequence[FilePart]) -> bool:
-        """Whether queries would give some row of these files."""
+        """Return whether queries would give some row of these files."""
         condition = keys_only(leaf.schema, leaf.selection)
         batches = self._files.merge(leaf.schema, parts, condition, leaf.processing)
         return any(map(self._files.rows, batches))

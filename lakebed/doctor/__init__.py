@@ -1,1 +1,1 @@
-"""What is wrong with a lake, where it lies and where it was deployed, and what cures it."""
+"""Finds what is wrong with a lake, where it lies and where it was deployed, and what cures it."""

@@ -1,4 +1,4 @@
-"""What a check is: one question, what a bad answer means, and what cures it."""
+"""Defines a check: one question, what a bad answer means, and what cures it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class Check:
     look: Callable[[Patient], Iterable[Sign]]
 
     def is_about(self, *, instance: bool) -> bool:
-        """Whether it is asked of an instance, or of a directory."""
+        """Return whether the check is for this kind of lake. instance: one on AWS; else a
+        directory."""
         return self.of == "any lake" or (self.of == "an instance") == instance
 
 
@@ -98,5 +99,5 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_healthy(self) -> bool:
-        """Whether every check looked, and none found anything."""
+        """Return whether every check looked, and none found anything."""
         return len(self.of("healthy")) == len(self.outcomes)

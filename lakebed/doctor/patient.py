@@ -1,4 +1,4 @@
-"""What checks are given to look at: a machine, a lake, and what was deployed."""
+"""Gives checks what they look at: a machine, a lake, and what was deployed."""
 
 from __future__ import annotations
 

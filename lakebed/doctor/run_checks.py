@@ -53,8 +53,8 @@ class RunChecks:
 
     @property
     def has_hung(self) -> bool:
-        """Whether a check of the last run still has not ended: its thread is left to itself, and
-        may hold what it looks at. The interpreter waits for it when it ends."""
+        """Return whether a check of the last run still has not ended: its thread is left to itself,
+        and may hold what it looks at. The interpreter waits for it when it ends."""
         return any(not look.future.done() for look in self._looks)
 
 

@@ -1,5 +1,5 @@
-"""What is exported: a request, and the plan that is made of it once. A plan needs no state of the
-table: files never change, so who reads it later reads the same rows."""
+"""Defines what is exported: a request, and the plan that is made of it once. A plan needs no state
+of the table: files never change, so who reads it later reads the same rows."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class ExportPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def value_statistics(self) -> bool:
-        """Whether files tell the bounds of values, as those of the table do."""
+        """Return whether files record the bounds of values, as those of the table do."""
         return bool(self.definition["settings"].get("value_statistics", False))
 
     def version_pin(self, table: OpenTable, clock: Clock) -> VersionPin:

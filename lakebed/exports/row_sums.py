@@ -32,7 +32,7 @@ class RowSum:
 
     @property
     def value(self) -> tuple[int, int]:
-        """How many rows, and the sum of their hashes."""
+        """Return the number of rows, and the sum of their hashes modulo 2^64."""
         return self.rows, self._sum & (2**64 - 1)
 
 

@@ -1,4 +1,4 @@
-"""Where an export lies, and what its objects are called."""
+"""Finds where an export lies, and names its objects."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def note_path(plan: str, number: int) -> str:
 
 
 def is_rows_path(path: str) -> bool:
-    """Whether it is a path as `rows_path` gives it."""
+    """Return whether a path is one that `rows_path` gives."""
     return _ROWS.fullmatch(path) is not None

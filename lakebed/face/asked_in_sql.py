@@ -1,4 +1,4 @@
-"""What answers questions in SQL about a lake."""
+"""Makes DuckDB answer questions in SQL about a lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tables of a lake are declared by files: planned, applied, written back, compared."""
+"""Plans, applies, writes back and compares the tables of a lake that files declare."""
 
 from __future__ import annotations
 

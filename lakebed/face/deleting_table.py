@@ -1,4 +1,4 @@
-"""How rows of a table are deleted."""
+"""Deletes rows of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table is looked at: some rows of it, its files, and as what other programs read it."""
+"""Shows a table: some rows of it, its files, and its metadata as other programs read it."""
 
 from __future__ import annotations
 

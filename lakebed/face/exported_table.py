@@ -1,4 +1,4 @@
-"""How a table goes into files that other programs read."""
+"""Exports a table as files that other programs read."""
 
 from __future__ import annotations
 

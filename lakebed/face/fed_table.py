@@ -1,4 +1,4 @@
-"""What a table says of the feeds that fill it, as callers of the library see it."""
+"""Shows callers of the library what a table knows of the feeds that fill it."""
 
 from __future__ import annotations
 

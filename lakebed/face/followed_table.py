@@ -1,4 +1,4 @@
-"""How the changes of a table's rows are read, one commit after another."""
+"""Reads the changes of a table's rows, one commit after another."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Follower:
 
     @property
     def position(self) -> int:
-        """The number of the entry up to which all is acknowledged."""
+        """Return the number of the last entry up to which everything is acknowledged."""
         return self._following.position
 
     def __iter__(self) -> Iterator[RowChange]:

@@ -1,4 +1,4 @@
-"""What a table is: its schema, settings and processing, and how they are changed."""
+"""Shows what a table is, its schema, settings and processing, and changes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KnownTable(FedTable):
 
     @property
     def name(self) -> TableName:
-        """The table's name."""
+        """Return the table's name."""
         return self._opened.name
 
     @property
@@ -38,30 +38,30 @@ class KnownTable(FedTable):
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The columns that queries give, as Arrow has them."""
+        """Return the Arrow schema of the columns that queries give."""
         return arrow_schema(self.schema)
 
     @property
     def processing(self) -> Processing | None:
-        """What the table does with its rows; None: it keeps all as they are."""
+        """Return what the table does with its rows; None: it keeps all as they are."""
         with self._opened.head.reading() as state:
             return state.processing()
 
     @property
     def split_points(self) -> list[KeyValue | tuple[KeyValue, ...]]:
-        """Where leaves begin; `create_table` makes the same leaves of it."""
+        """Return the keys at which leaves begin; `create_table` makes the same leaves of them."""
         with self._opened.head.reading() as state:
             return split_points_in(state.tree(), state.schema())
 
     @property
     def definition(self) -> dict[str, Any]:
-        """All that makes an empty table like this one, as JSON values: schema, split points,
+        """Return all that makes an empty table like this one, as JSON values: schema, split points,
         settings and processing. `Lake.create_table_from` takes it."""
         return definition_of(self._opened)
 
     @property
     def settings(self) -> TableSettings:
-        """The table's settings."""
+        """Return the table's settings."""
         return self._opened.settings()
 
     def change_settings(self, /, **changes: Any) -> TableSettings:  # noqa: ANN401 - as each is

@@ -1,4 +1,4 @@
-"""How a lake is operated: what it looks like, what was given up, what is broken, copies of it."""
+"""Operates a lake: its status, its dead letters, its damage, copies of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lake costs: what its work used, by prices."""
+"""Reports what a lake costs: what its work used, by prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a table: its log, and its state at an entry of it."""
+"""Reads what became of a table: its log, and its state at an entry of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rows of a table are read."""
+"""Reads rows of a table."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ReadTable(WrittenTable):
         return self.count()
 
     def __bool__(self) -> bool:
-        """A table is true, also without rows: counting them would cost too much."""
+        """Return True, also for a table without rows: counting them would cost too much."""
         return True
 
     def head(self, rows: int = 5, *, as_of: AsOf | None = None) -> pa.Table:

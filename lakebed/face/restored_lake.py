@@ -1,4 +1,4 @@
-"""How a table comes into a lake from files that were exported."""
+"""Brings a table into a lake from files that were exported."""
 
 from __future__ import annotations
 

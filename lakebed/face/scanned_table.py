@@ -1,4 +1,4 @@
-"""How rows of a table are read where their order does not matter."""
+"""Reads rows of a table where their order does not matter."""
 
 from __future__ import annotations
 

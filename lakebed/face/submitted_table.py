@@ -1,4 +1,4 @@
-"""How files get into a table by themselves: submitted now, taken in together with others later."""
+"""Submits files to a table: they are taken in later, together with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a lake is brought to this release."""
+"""Brings a lake to this release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which versions of a table are kept, and under which names."""
+"""Keeps versions of a table, and gives them names."""
 
 from __future__ import annotations
 

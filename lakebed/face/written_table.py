@@ -1,4 +1,4 @@
-"""How rows get into a table, and out of it."""
+"""Takes rows into a table, clears it, and lists its jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker is to own which source split: rendezvous hashing, a pure decision.
+"""Decides which worker is to own which source split, by rendezvous hashing. Pure.
 
 Each source split goes to the worker whose hash together with its name is greatest. So all workers
 that see the same list agree, and a worker that joins or ends moves nothing but its own share.
@@ -94,6 +94,6 @@ def _is_free(owner: Owner | None, worker: WorkerId, living: Collection[WorkerId]
 
 
 def _has_another(owner: Owner | None, worker: WorkerId, number: OwnerNumber) -> bool:
-    """Whether a newer claim is there. A store that was restored may know an older one: what counts
-    then is the owner's number in the table's state (protocol R3)."""
+    """Return whether a newer claim is there. A store that was restored may know an older one: what
+    counts then is the owner's number in the table's state (protocol R3)."""
     return owner is not None and owner.number >= number and owner.worker not in {worker, ""}

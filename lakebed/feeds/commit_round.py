@@ -356,7 +356,7 @@ def _ends(parts: Sequence[SplitRecords[BatchT]]) -> dict[str, int]:
 
 
 def _has_moved(one: MadeSplit[BatchT]) -> bool:
-    """Whether there is something to commit of a source split."""
+    """Return whether there is something to commit of a source split."""
     return one.at is not one.part.at or one.end != count_of(one.at.position)
 
 

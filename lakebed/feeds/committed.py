@@ -1,4 +1,4 @@
-"""How far a feed has come, as its table says: what a worker reads before it reads records."""
+"""Reads how far a feed has come, as its table says: a worker reads it before it reads records."""
 
 from __future__ import annotations
 

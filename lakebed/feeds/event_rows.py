@@ -1,4 +1,4 @@
-"""What event times say of decoded records: too far ahead, or late (protocol R18, R19)."""
+"""Judges decoded records by their event times: too far ahead, or late (protocol R18, R19)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the event times of a batch say: the greatest, those that are late or ahead, and how many
-rows lie in each window (protocol R18, R19). Read from columns: no row becomes an object.
+"""Computes what the event times of a batch say: the greatest, those that are late or ahead, and how
+many rows lie in each window (protocol R18, R19). Read from columns: no row becomes an object.
 
 times: of rows, one timestamp each, in UTC, none of them null.
 """

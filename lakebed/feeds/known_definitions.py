@@ -1,4 +1,4 @@
-"""What a registry defines, read at one moment, and what a worker makes of it."""
+"""Reads what a registry defines at one moment, and makes of it what a worker needs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs_in_function(self) -> bool:
-        """Whether workers leave it to the function that takes what trickles."""
+        """Return whether workers leave it to the function that takes what trickles."""
         return self.feed.run == "function"
 
 
@@ -67,7 +67,7 @@ class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def defined_as(self) -> str:
-        """The name of its definition."""
+        """Return the name of its definition."""
         return self.connection.name.partition("/")[0]
 
 
@@ -196,7 +196,7 @@ def by_table(whole: ConnectionDefinition) -> list[ConnectionDefinition]:
 
 
 def is_landed(definition: FeedDefinition, connections: Sequence[ConnectionDefinition]) -> bool:
-    """Whether a feed's records are kept as they come."""
+    """Return whether a feed's records are kept as they come."""
     feed = definition.feed
     taken = [one for one in connections if one.feed.name == feed.name]
     if feed.landing is None:

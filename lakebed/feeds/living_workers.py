@@ -1,4 +1,4 @@
-"""Which workers live, as one watcher sees it: by its own monotonic clock, and no other.
+"""Watches which workers live, by one watcher's own monotonic clock, and no other.
 
 Who watches for long takes a worker for dead that is silent for some seconds (`LivingWorkers`). Who
 looks once and then forgets cannot know how long a worker was silent: it listens for a moment, and

@@ -1,4 +1,5 @@
-"""What becomes of records before they are staged: rows, and records of which no row could be made.
+"""Defines what becomes of records before they are staged: rows, and records of which no row could
+be made.
 
 Services of feeds pass batches on and never look inside them; who makes rows does.
 """
@@ -97,12 +98,12 @@ class MakeRows(Protocol[BatchT]):
 
     @property
     def schema(self) -> Schema:
-        """The schema of the rows."""
+        """Return the schema of the rows."""
         ...
 
     @property
     def windows(self) -> WindowRules | None:
-        """How event time is counted; None: it is not."""
+        """Return the rules by which event time is counted; None: it is not."""
         ...
 
     def concat(self, batches: Sequence[BatchT]) -> BatchT:

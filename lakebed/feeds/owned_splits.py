@@ -1,4 +1,4 @@
-"""Which source splits of a connection one process owns.
+"""Claims source splits of a connection for one process, and knows which it owns.
 
 Owning brings progress and no safety: two that believe to own one are kept apart by the chain of
 positions (protocol R2, R3).

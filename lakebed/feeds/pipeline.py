@@ -122,8 +122,8 @@ class Pipeline(Generic[BatchT]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether there was nothing left to read, to commit or to tell at the end of the last
-        turn."""
+        """Return whether there was nothing left to read, to commit or to tell at the end of the
+        last turn."""
         is_caught_up = self._caught_up and not self._before_gap
         return is_caught_up and not any(one.held for one in self._open.values())
 
@@ -185,7 +185,7 @@ class Pipeline(Generic[BatchT]):
 
     @property
     def flushed(self) -> int:
-        """The number of the last wish to flush of which all is committed."""
+        """Return the number of the last wish to flush of which all is committed."""
         return self._flush.done
 
     def figures(self) -> tuple[int, int, int]:

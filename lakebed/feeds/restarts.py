@@ -1,4 +1,4 @@
-"""When work that failed is begun again, and what is said of the failure: pure decisions."""
+"""Decides when work that failed is begun again, and what is said of the failure. Pure."""
 
 from __future__ import annotations
 

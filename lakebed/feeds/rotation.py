@@ -1,4 +1,4 @@
-"""When records that were read are committed, and how many at once: pure decisions."""
+"""Decides when records that were read are committed, and how many at once. Pure."""
 
 from __future__ import annotations
 
@@ -88,12 +88,13 @@ class Rotation:
 
     @property
     def size(self) -> int:
-        """How many bytes a round holds now: fewer than the limit after one that was too large."""
+        """Return how many bytes a round may hold now: fewer than the limit after one that was too
+        large."""
         return self._size
 
     @property
     def reports_silence(self) -> bool:
-        """Whether the table hears of source splits that have no more records."""
+        """Return whether the table hears of source splits that have no more records."""
         return self._idle_seconds is not None
 
     def reason(self, waiting: Waiting, *, now: float, wall: Micros) -> str:
@@ -102,8 +103,8 @@ class Rotation:
         return reason_to_commit(limits, waiting, now=now, wall=wall)
 
     def has_silence_to_report(self, waiting: Waiting, now: float) -> bool:
-        """Whether the table is to hear that source splits have no more records: for some time after
-        the last ones, so that they hold the watermark back no longer (protocol R18)."""
+        """Return whether the table is to hear that source splits have no more records: for some
+        time after the last ones, so that they hold the watermark back no longer (protocol R18)."""
         if self._idle_seconds is None or not waiting.is_caught_up or not waiting.newest:
             return False
         is_time = now - self._reported >= self._idle_seconds * REPORTS_EACH

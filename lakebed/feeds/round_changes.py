@@ -1,4 +1,4 @@
-"""What a round says of the records that it takes: their ledger, gaps, and event time."""
+"""Makes what a round says of the records that it takes: their ledger, gaps, and event time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
 
     @property
     def end(self) -> int:
-        """The position behind the records."""
+        """Return the position behind the records."""
         if self.gap_end is not None:
             return self.gap_end
         return self.records[-1].end if self.records else count_of(self.at.position)
@@ -76,15 +76,15 @@ class MadeSplit(msgspec.Struct, Generic[BatchT], frozen=True):
 
     @property
     def last(self) -> bytes:
-        """A digest of the last record that is taken, where that matters. Behind a gap it is not
-        known."""
+        """Return a digest of the last record that is taken, where that matters; empty behind a gap,
+        where it is not known."""
         if self.part.gap_end is not None:
             return b""
         return self.rows[-1].last if self.rows else self.at.position.last
 
     @property
     def end(self) -> int:
-        """The position behind the records that are taken."""
+        """Return the position behind the records that are taken."""
         return self.part.end if self.refusal is None else self.rows[-1].refused_at
 
 

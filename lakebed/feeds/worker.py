@@ -68,7 +68,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What it is told apart by."""
+        """Return kind, name and version, which distinguish it from other pipelines."""
         return self.kind, self.name, self.version
 
 

@@ -1,1 +1,1 @@
-"""What became of jobs, kept as a table of the lake itself."""
+"""Keeps what became of jobs as a table of the lake itself."""

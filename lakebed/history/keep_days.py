@@ -35,7 +35,7 @@ class RowsOfDays(Protocol):
 
     @property
     def subject(self) -> str:
-        """The name of what is kept."""
+        """Return the name of what is kept."""
         ...
 
     def of(self, day: date) -> Iterator[pa.RecordBatch]:

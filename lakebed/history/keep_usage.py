@@ -1,4 +1,4 @@
-"""What work used in the hours of a day, as the ledger counted it."""
+"""Reads what work used in the hours of a day, as the ledger counted it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of files that were submitted: those that wait, and batches with their jobs."""
+"""Lists what became of files that were submitted: those that wait, and batches with their jobs."""
 
 from __future__ import annotations
 

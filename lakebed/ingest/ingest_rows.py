@@ -32,7 +32,8 @@ class RowSource(Protocol[BatchT_co]):
 
     @property
     def schema(self) -> Schema:
-        """The schema of the rows: the table's, or the one it had when the source was made."""
+        """Return the schema of the rows: the table's, or the one it had when the source was
+        made."""
         ...
 
     @property

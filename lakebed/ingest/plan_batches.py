@@ -1,4 +1,4 @@
-"""Which files of those that wait become a table's next batch. Pure: figures in, a decision out."""
+"""Decides which files of those that wait become a table's next batch. Pure."""
 
 from __future__ import annotations
 

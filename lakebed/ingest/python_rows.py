@@ -24,7 +24,7 @@ _PANDAS_COLUMN = re.compile(r"Conversion failed for column (?P<name>.*) with typ
 
 
 def is_dicts(rows: object) -> bool:
-    """Whether it is a list of rows, each a mapping."""
+    """Return whether rows are a list or tuple that is not empty, each row a mapping."""
     return (
         isinstance(rows, (list, tuple)) and bool(rows) and all(isinstance(r, Mapping) for r in rows)
     )

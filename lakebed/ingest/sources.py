@@ -1,4 +1,4 @@
-"""Where rows come from: files and directories that a user names, and Arrow data in memory or
+"""Opens what rows come from: files and directories that a user names, and Arrow data in memory or
 streamed."""
 
 from __future__ import annotations

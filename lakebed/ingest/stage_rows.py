@@ -55,12 +55,12 @@ class StagedRows(msgspec.Struct, frozen=True):
 
     @property
     def kept(self) -> int:
-        """How many rows were not left out, before any were merged."""
+        """Return how many rows were not left out, before any were merged."""
         return sum(self.kept_of)
 
     @property
     def files(self) -> int:
-        """How many files there are."""
+        """Return the number of files."""
         return len({reference.file.name for reference in self.references})
 
 

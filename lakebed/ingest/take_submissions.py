@@ -1,5 +1,5 @@
-"""What comes to the queue of submissions: messages of users that name files, and what S3 says of
-files that arrived in folders which tables watch."""
+"""Takes what comes to the queue of submissions: messages of users that name files, and what S3 says
+of files that arrived in folders which tables watch."""
 
 from __future__ import annotations
 

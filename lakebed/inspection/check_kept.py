@@ -1,5 +1,5 @@
-"""Whether versions that are kept can still be read: of a tag or a pin by a snapshot of just its
-number where the log no longer leads to it, of a follower by the log behind it."""
+"""Checks whether versions that are kept can still be read: of a tag or a pin by a snapshot of just
+its number where the log no longer leads to it, of a follower by the log behind it."""
 
 from __future__ import annotations
 

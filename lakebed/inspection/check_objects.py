@@ -1,4 +1,5 @@
-"""Whether a table's objects are what its state says: each file there and whole, nothing beside."""
+"""Checks whether a table's objects are what its state says: each file there and whole, nothing
+beside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether one state agrees with itself: tree, references, claims, garbage, numbers."""
+"""Checks whether one state agrees with itself: tree, references, claims, garbage, numbers."""
 
 from __future__ import annotations
 

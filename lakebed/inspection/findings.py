@@ -1,4 +1,4 @@
-"""What fsck can find: each kind with its meaning and with what is safe to do about it."""
+"""Defines what fsck can find: each kind with its meaning and with what is safe to do about it."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_damaged(self) -> bool:
-        """Whether anything that was committed is wrong or gone."""
+        """Return whether anything that was committed is wrong or gone."""
         return any(f.severity == "damage" for f in self.findings)
 
 

@@ -1,4 +1,4 @@
-"""What the tables of a lake look like now, each on its own: one that cannot be told harms no
+"""Reports what the tables of a lake look like now, each on its own: one that fails harms no
 other."""
 
 from __future__ import annotations

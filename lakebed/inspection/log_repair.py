@@ -313,14 +313,14 @@ def _renumbered(state: TableState, number: TransactionNumber) -> TableState:
 
 
 def _is_echo(state: TableState, path: str) -> bool:
-    """Whether a snapshot is `state` under another number: an earlier try left it."""
+    """Return whether a snapshot is `state` under another number: an earlier try left it."""
     number, digest = snapshot_of(path) or (TransactionNumber(0), b"")
     is_later = number > state.head().number
     return is_later and _renumbered(state, number).digest() == digest
 
 
 def _is_known(replayed: TableState, other: TableState, log: TransactionLog) -> bool:
-    """Whether a state knows nothing that the log does not lead to."""
+    """Return whether a state knows nothing that the log does not lead to."""
     number, end = other.head().number, replayed.head().number
     if number > end:
         return _renumbered(replayed, number).digest() == other.digest()
@@ -335,7 +335,7 @@ def _is_known(replayed: TableState, other: TableState, log: TransactionLog) -> b
 
 
 def _has_applied(state: TableState, last: NumberedBody) -> bool:
-    """Whether a state remembers commits of an entry, each at the number of that entry."""
+    """Return whether a state remembers commits of an entry, each at the number of that entry."""
     number, body = last
     found: Sequence[tuple[int, bytes]] = []
     for transaction in decode_entry(body, number).transactions:

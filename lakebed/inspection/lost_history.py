@@ -1,4 +1,5 @@
-"""What a repair takes out of a log: which commits are lost, and copies of all that knew them."""
+"""Finds what a repair takes out of a log: which commits are lost, and copies of all that knew
+them."""
 
 from __future__ import annotations
 

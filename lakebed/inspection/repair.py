@@ -366,7 +366,7 @@ def _action(one: Finding) -> RepairAction | None:
 
 
 def _is_of_cache(one: Finding) -> bool:
-    """Whether only the local cache says so; the log leads to another state."""
+    """Return whether only the local cache shows a finding; the log leads to another state."""
     return one.facts.get("where") == "cache"
 
 

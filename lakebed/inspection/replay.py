@@ -183,13 +183,13 @@ class ReplayLog:
         return True
 
     def _is_of_another_log(self, snapshot: _Snapshot, body: bytes) -> bool:
-        """Whether a snapshot ends with another entry than the log has at its number."""
+        """Return whether a snapshot ends with another entry than the log has at its number."""
         copy = TableState(open_memory())
         self._snapshots.load(snapshot.path, copy)
         return last_checksum(copy) not in {None, entry_checksum(body)}
 
     def _ends_at(self, number: TransactionNumber) -> bool:
-        """Whether no entry follows: other processes may have added some meanwhile."""
+        """Return whether no entry follows: other processes may have added some meanwhile."""
         try:
             return next(iter(self._log.read_after(number)), None) is None
         except (CorruptError, LogTruncatedError):  # something is there
@@ -209,5 +209,5 @@ class ReplayLog:
 
 
 def _sets_time_back(entry: Entry) -> bool:
-    """Whether an entry is older than the one before it on purpose."""
+    """Return whether an entry is older than the one before it on purpose."""
     return any(isinstance(c, SetTimeBack) for t in entry.transactions for c in t.changes)

@@ -1,4 +1,5 @@
-"""What a table looks like now: one version of its state, its jobs and its queue, as figures."""
+"""Reports what a table looks like now: one version of its state, its jobs and its queue, as
+figures."""
 
 from __future__ import annotations
 

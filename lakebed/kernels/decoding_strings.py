@@ -144,7 +144,7 @@ def _lengths(
 
 @part
 def _any(numbers: Lengths, count: int) -> bool:
-    """Whether any of the first numbers is not zero."""
+    """Return whether any of the first numbers is not zero."""
     found = 0
     for index in range(count):
         found |= numbers[index]

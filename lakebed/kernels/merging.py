@@ -136,7 +136,7 @@ def _ties_from(keys: Keys, difference: Difference, leaves: int) -> np.uint64:
 
 @part
 def _before(a: np.uint64, b: np.uint64, mask: np.uint64, keys: Keys, cursors: Cursors) -> bool:
-    """Whether of two nodes with equal first bits the first comes before the second."""
+    """Return whether of two nodes with equal first bits the first comes before the second."""
     segments, rows, ends = cursors
     sorted_run, other = np.int64(a & mask), np.int64(b & mask)
     if rows[sorted_run] >= ends[sorted_run]:

@@ -1,4 +1,5 @@
-"""What pages are made of: variable-length integers, levels, and integers packed by their deltas.
+"""Encodes what pages are made of: variable-length integers, levels, and integers packed by their
+deltas.
 
 https://parquet.apache.org/docs/file-format/data-pages/encodings/
 Each function writes at an address and returns the address behind what it wrote; it may write some

@@ -134,7 +134,7 @@ def write_pages(
 
 @part
 def _goes_below(width: int, bounds: Numbers, a: int, b: int) -> bool:
-    """Whether one bound is less than another. width: of numbers; 0: strings."""
+    """Return whether one bound is less than another. width: of numbers; 0: strings."""
     if width:
         return bool(bounds[a] < bounds[b])
     return is_below(bounds[a], bounds[a + 1], bounds[b], bounds[b + 1])

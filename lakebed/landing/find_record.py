@@ -1,5 +1,5 @@
-"""What became of one record of a feed: the log entries that took its position, and the files and
-row groups that hold its rows now."""
+"""Finds what became of one record of a feed: the log entries that took its position, and the files
+and row groups that hold its rows now."""
 
 from __future__ import annotations
 

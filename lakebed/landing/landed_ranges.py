@@ -1,4 +1,4 @@
-"""What the log of a landing table says was landed, read on as the log grows."""
+"""Reads from the log of a landing table what was landed, and reads on as the log grows."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class LandingSource:
         """Nothing is held."""
 
     def has_before(self, split: str, position: int) -> bool:
-        """Whether the table has records of a source split before a position."""
+        """Return whether the table has records of a source split before a position."""
         return any(len(rows) for rows in self._rows(split, 0, position))
 
     def end_of(self, split: str) -> tuple[int, bytes]:
@@ -94,7 +94,8 @@ class LandingSource:
         return self._table.name
 
     def _is_lost(self, split: str, begin: int, end: int) -> bool:
-        """Whether records were landed at some of these positions, where the table has none now.
+        """Return whether records were landed at some of these positions, where the table has none
+        now.
 
         A landing has no record where it knew the message already, or where its own source had none.
         What its log does not say any longer is taken for lost: it is told once too often, and never
@@ -111,7 +112,7 @@ class LandingSource:
         return at < end or any(one.stored > self._count(split, one) for one in ranges if one.stored)
 
     def _landed_all(self, split: str) -> bool:
-        """Whether each position of a source split was that of a record which was landed."""
+        """Return whether each position of a source split was that of a record which was landed."""
         with self._table.head.reading() as state:
             known = connection_of(state, self._landed_by)
             stored = 0 if known is None else tally_of_split(state, known, split).stored
@@ -171,8 +172,8 @@ class _LandedSplit:
         return end
 
     def _begins_again(self, wanted: int, resume: bytes) -> bool:
-        """Whether a landing with another name than before counts from the beginning again. One that
-        was cleared, and goes on, has nothing of what was taken."""
+        """Return whether a landing with another name than before counts from the beginning again.
+        One that was cleared, and goes on, has nothing of what was taken."""
         if not self.resume or not wanted:
             return False
         table, _, _ = self.resume.partition(b"/")

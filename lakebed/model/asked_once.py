@@ -35,5 +35,5 @@ class AskedOnce(Generic[T]):
 
     @property
     def answer(self) -> T | None:
-        """The answer, if there is one already."""
+        """Return the answer; None: there is none yet."""
         return self._answers[0] if self._answers else None

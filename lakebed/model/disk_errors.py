@@ -1,4 +1,4 @@
-"""What the operating system's errors mean here: what the catcher should do next."""
+"""Translates the operating system's errors into what the catcher should do next."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def meaning_of(error: OSError, doing: str) -> LakebedError:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether the disk, or the user's share of it, has no room."""
+    """Return whether the disk, or the user's share of it, has no room."""
     return error.errno in _FULL
 
 
 def is_too_many_open(error: OSError) -> bool:
-    """Whether nothing is wrong with a file, but this process or machine can open no more."""
+    """Return whether nothing is wrong with a file, but this process or machine can open no more."""
     return error.errno in _TOO_MANY_OPEN
 
 

@@ -46,5 +46,5 @@ def higher(one: Formats, other: Formats) -> Formats:
 
 
 def at_least(formats: Formats, needed: Formats) -> bool:
-    """Whether each form is as new as one that is needed, or newer."""
+    """Return whether each form is as new as one that is needed, or newer."""
     return higher(formats, needed) == formats

@@ -1,4 +1,5 @@
-"""How groups of rows with equal keys age, where the time that age-off goes by is itself merged.
+"""Computes how groups of rows with equal keys age, where the time that age-off goes by is itself
+merged.
 
 Times are counted in steps of the span. Rows of a key are one group as long as no step between
 their times is empty. What merges some rows of a key makes one of those in the same step only: so
@@ -44,7 +45,7 @@ class GroupAges(msgspec.Struct, frozen=True):
 
     @property
     def oldest(self) -> int:
-        """The oldest step whose group rows to come may still belong to."""
+        """Return the oldest step whose group rows to come may still belong to."""
         return self.last - 2
 
 

@@ -109,8 +109,8 @@ def file_name(
 
 
 def is_shared(name: FileName) -> bool:
-    """Whether the file was written for several leaves. Files of ingests before this was recorded
-    say no."""
+    """Return whether the file was written for several leaves. Files of ingests before this was
+    recorded say no."""
     return bool(int.from_bytes(name[-SEQUENCE_BYTES:], "big") & SHARED_BIT)
 
 

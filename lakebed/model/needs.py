@@ -1,4 +1,4 @@
-"""What a stored or sent text needs of its reader.
+"""Refuses a stored or sent text that needs a newer reader.
 
 A release may add fields to internal messages and to the parameter of an instance: readers ignore
 fields that they do not know. A release that adds one which no reader may ignore writes a number

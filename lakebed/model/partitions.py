@@ -45,7 +45,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it has no children."""
+        """Return whether the partition has no children."""
         return self.left is None
 
 
@@ -103,7 +103,7 @@ class PartitionTree:
 
 
 def splits(key_range: KeyRange, point: bytes) -> bool:
-    """Whether a point cuts a range into two parts that are not empty."""
+    """Return whether a point cuts a range into two parts that are not empty."""
     return key_range.min < point and (key_range.max is None or point < key_range.max)
 
 

@@ -1,4 +1,5 @@
-"""What a table does with its rows, alike in ingest, compaction and query: given when it is created.
+"""Defines what a table does with its rows, alike in ingest, compaction and query: given when it is
+created.
 
 First rows are left out (`filter`, `age_off`), then rows with equal row and sort keys become one
 (`aggregate`, `latest`), or a user's `iterator` works on them. Only mixtures are allowed that give
@@ -90,17 +91,18 @@ class Processing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def merges_rows(self) -> bool:
-        """Whether a row that a query gives may come of several that are stored."""
+        """Return whether a row that a query gives may come of several that are stored."""
         return not (self.aggregate is None and self.latest is None and self.iterator is None)
 
     @property
     def ages_groups(self) -> bool:
-        """Whether rows age together with others of their key: age-off goes by a merged field."""
+        """Return whether rows age together with others of their key: age-off goes by a merged
+        field."""
         return self.age_off is not None and self.age_off.field in (self.aggregate or ())
 
     @property
     def fields(self) -> frozenset[str]:
-        """The names of all fields that it speaks of."""
+        """Return the names of all fields that the processing uses."""
         names = set(self.aggregate or ())
         if self.filter is not None:
             names |= fields_of(self.filter)

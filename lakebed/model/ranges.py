@@ -46,11 +46,11 @@ class KeyRange(msgspec.Struct, frozen=True, order=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no key lies in it."""
+        """Return whether no key lies in the range."""
         return self.max is not None and self.max <= self.min
 
     def contains(self, key: bytes) -> bool:
-        """Whether the encoded key lies in it."""
+        """Return whether an encoded key lies in the range."""
         return self.min <= key and (self.max is None or key < self.max)
 
     def meets(self, other: KeyRange) -> KeyRange:
@@ -59,7 +59,7 @@ class KeyRange(msgspec.Struct, frozen=True, order=True):
         return KeyRange(max(self.min, other.min), min(ends) if ends else None)
 
     def overlaps(self, other: KeyRange) -> bool:
-        """Whether some key may lie in both."""
+        """Return whether some key may lie in both ranges."""
         least = max(self.min, other.min)
         return (self.max is None or least < self.max) and (other.max is None or least < other.max)
 
@@ -237,7 +237,7 @@ def _leading(field: Field, key: bytes) -> bytes | None:
 
 
 def is_one_value(field: Field, r: KeyRange) -> bool:
-    """Whether a range of a field's encodings holds just one."""
+    """Return whether a range of a field's encodings holds just one."""
     if not r.min or r.is_empty:
         return False
     after = successor(field.type, decode_field(field.type, r.min))

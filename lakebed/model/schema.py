@@ -41,7 +41,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def members(self) -> tuple[StructMember, ...]:
-        """All struct members inside its type."""
+        """Return all struct members inside the field's type."""
         return members_within(self.type)
 
     def check_nesting(self) -> None:
@@ -92,7 +92,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All columns, in order."""
+        """Return all columns, in order."""
         return self.row_keys + self.sort_keys + self.values
 
     def field(self, name: str) -> Field:
@@ -111,7 +111,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_number(self) -> int:
-        """The number of the next new field."""
+        """Return the number of the next new field."""
         there = [n for f in self.fields for n in (f.number, *(m.number for m in f.members))]
         return max(self.numbers_used, *there) + 1
 

@@ -1,4 +1,4 @@
-"""Which leaves share a file: a pure decision of those who take rows in."""
+"""Decides which leaves share a file, for those who take rows in. Pure."""
 
 from __future__ import annotations
 

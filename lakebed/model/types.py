@@ -217,7 +217,7 @@ def part_numbers(number: int) -> Iterator[int]:
 
 
 def widens(old: Type, new: Type) -> bool:
-    """Whether every value of a type is one of the other, wider type too."""
+    """Return whether every value of a type is one of the other, wider type too."""
     match old, new:
         case Primitive(name), Primitive(wider):
             return wider in _WIDER.get(name, ())

@@ -1,4 +1,5 @@
-"""Which version of a table is meant: a number, a time or a tag; and names of tags and followers."""
+"""Reads which version of a table is meant: a number, a time or a tag; checks names of tags and
+followers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric is, and its alarm."""
+"""Defines a metric, and its alarm."""
 
 from __future__ import annotations
 

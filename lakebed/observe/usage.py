@@ -1,4 +1,4 @@
-"""What work uses of what is paid for, counted where it happens, by kind of work and table.
+"""Counts what work uses of what is paid for, where it happens, by kind of work and table.
 
 A thread knows the work that it does by a context variable; what it counts without any counts as the
 process's own. Threads of pools are handed the work of who gives them something to do (`carried`).

@@ -1,4 +1,5 @@
-"""What a file records of a column chunk that kernels encoded: ColumnMetaData and ColumnIndex."""
+"""Makes what a file records of a column chunk that kernels encoded: ColumnMetaData and
+ColumnIndex."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from lakebed.parquet_bytes.spool import EncoderMemory
 
 
 def can_encode(type_: pa.DataType, encoding: Encoding) -> bool:
-    """Whether kernels write this type in this encoding."""
+    """Return whether kernels write this type in this encoding."""
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return encoding in STRINGS
     if pa.types.is_floating(type_) and type_.bit_width >= 32:

@@ -271,7 +271,7 @@ class RowGroupPages:
         return self._arrays(rows, layout, fixed, text)
 
     def _open(self, page: int, last: int, opened: OpenedPages) -> bool:
-        """Whether pages are what they should be. They are decompressed then."""
+        """Decompress pages, and return whether they are what they should be."""
         scratch, locations = _SCRATCH, self._locations
         functions, room = zstd(), scratch.room
         pages = kernels.PageRange(

@@ -47,7 +47,7 @@ class SubmittedFile(msgspec.Struct, frozen=True):
 
     @property
     def list_bytes(self) -> int:
-        """How much of a batch's list it takes."""
+        """Return how many bytes of a batch's list it takes."""
         return len(self.name.encode()) + len(self.version.encode()) + FILE_BYTES
 
 
@@ -80,7 +80,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int:
-        """The size of all files."""
+        """Return the size of all files, in bytes."""
         return sum(file.size for file in self.files)
 
     def left(self, refused_count: int | None = None) -> tuple[SubmittedFile, ...]:

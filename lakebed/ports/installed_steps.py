@@ -11,12 +11,12 @@ class InstalledSteps(Protocol):
 
     @property
     def where(self) -> str:
-        """Where they look, for messages: behind "no such strategy is"."""
+        """Return where they look, for messages: behind "no such strategy is"."""
         ...
 
     @property
     def cure(self) -> str:
-        """What to do when one is missing."""
+        """Return what to do when one is missing."""
         ...
 
     def names(self, entry_group: str) -> Collection[str]:

@@ -70,12 +70,12 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rows_per_second(self) -> float:
-        """How fast the job was; 0: not told."""
+        """Return the job's rate in rows per second; 0: its time was not reported."""
         return self.rows / self.seconds if self.seconds else 0.0
 
 
 def replaces(report: JobReport, newest: JobReport) -> bool:
-    """Whether a report replaces the newest one of its job.
+    """Return whether a report replaces the newest one of its job.
 
     What is committed is done: no end of another run hides it, whenever it is told. A rejection
     does: the id was used again for another request.
@@ -89,7 +89,7 @@ def replaces(report: JobReport, newest: JobReport) -> bool:
 
 
 def renews(report: JobReport, other: JobReport) -> bool:
-    """Whether a report takes the place of another, which says the same."""
+    """Return whether a report takes the place of another, which says the same."""
     return msgspec.structs.replace(other, renewed=report.renewed) == report
 
 

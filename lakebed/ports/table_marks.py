@@ -50,7 +50,7 @@ class TableMark(msgspec.Struct, frozen=True):
     failed: Mapping[str, Failed] = {}
 
     def is_due(self, work: str, now: Micros) -> bool:
-        """Whether a kind of work may have something to do, and did not fail just before."""
+        """Return whether a kind of work may have something to do, and did not fail just before."""
         failed = self.failed.get(work)
         if failed is not None and now < failed.until:
             return False

@@ -35,7 +35,7 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def condition(self) -> TableCondition:
-        """The same in a word."""
+        """Return the table's condition in a word."""
         if self.quarantined:
             return "quarantined"
         return "online" if self.online else "offline"

@@ -1,1 +1,1 @@
-"""What is done with rows beside sorting them: filters, aggregation, iterators. Batches in, out."""
+"""Works on rows beside sorting them: filters, aggregation, iterators. Batches in, out."""

@@ -77,7 +77,7 @@ def _float_fold(
 
 
 def _fits(numbers: Numbers, starts: Indices, sums: Numbers, least: int, most: int) -> bool:
-    """Whether sums are right, and within the limits of their type."""
+    """Return whether sums are right, and within the limits of their type."""
     longest = int(np.diff(starts, append=len(numbers)).max())
     reach = max(abs(int(numbers.min())), abs(int(numbers.max()))) * longest
     if reach > np.iinfo(np.int64).max:  # perhaps a sum went round: add halves

@@ -1,1 +1,1 @@
-"""Which tables have something to do, and what is told when it was done."""
+"""Finds which tables have something to do, and marks them when it was done."""

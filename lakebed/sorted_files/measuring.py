@@ -1,4 +1,5 @@
-"""What a file really holds, row by row: for inspection, which believes no note and no reference."""
+"""Measures what a file really holds, row by row: for inspection, which believes no note and no
+reference."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ class _Neighbours:
             self._keys[index] = encode_row(batch, self._fields, index - before)
 
     def fits(self, sample: Sample) -> bool:
-        """Whether every key lies where the sample says."""
+        """Return whether every key lies where the sample says."""
         return all(
             self._keys[low] <= key <= self._keys[high]
             for key, low, high in zip(sample.keys, self._lows, self._highs, strict=True)

@@ -1,4 +1,4 @@
-"""What every source of records promises, as checks that an author of an adaptor runs on his own.
+"""Checks what every source of records promises: authors of adaptors run it on their own.
 
 `docs/change/source.md` shows how.
 """

@@ -1,4 +1,4 @@
-"""What a source with an order promises. Each check takes a trial of its own."""
+"""Checks what a source with an order promises. Each check takes a trial of its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a source without order promises: each record comes, under the name of its item, until it is
-acknowledged or known."""
+"""Checks what a source without order promises: each record comes, under the name of its item, until
+it is acknowledged or known."""
 
 from __future__ import annotations
 

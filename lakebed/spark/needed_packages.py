@@ -1,4 +1,4 @@
-"""What Spark asks for before it passes Arrow batches."""
+"""Refuses to work where a package is missing that Spark asks for before it passes Arrow batches."""
 
 from __future__ import annotations
 

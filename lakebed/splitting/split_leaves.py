@@ -119,8 +119,8 @@ def _parts_due(
 
 
 def is_due(state: TableState, leaf: LeafFigures, settings: TableSettings) -> bool:
-    """Whether a leaf is to be split, by what the state knows; one without a split point is asked
-    again when it has doubled (H22)."""
+    """Return whether a leaf is to be split, by what the state knows; one without a split point is
+    asked again when it has doubled (H22)."""
     has_grown = leaf.rows >= 2 * leaf.rows_unsplittable
     if not has_grown or leaf.rows > settings.leaf_rows_max:
         return has_grown

@@ -1,4 +1,4 @@
-"""Which version of each table a statement reads."""
+"""Finds which version of each table a statement reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQL cost: the engine's plan with its times, and what each scan of a table read."""
+"""Explains what SQL cost: the engine's plan with its times, and what each scan of a table read."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _not_pushed(trees: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _is_of_scan(tree: Mapping[str, Any]) -> bool:
-    """Whether nothing but filters and projections lies between a node and one scan."""
+    """Return whether nothing but filters and projections lies between a node and one scan."""
     while tree["name"].strip() in (_FILTER, _PROJECTION):
         (tree,) = tree["children"]
     return str(tree["name"]).strip() == _SCAN

@@ -42,7 +42,8 @@ class SqlWork:
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """The engine, until this is closed: a connection that is kept is told as a leak at exit."""
+        """Return the engine, until this is closed: a connection that is kept is told as a leak at
+        exit."""
         return self._connections[0]
 
     def give(self, name: str, dataset: TableDataset) -> None:

@@ -1,4 +1,5 @@
-"""What a text in SQL asks for, before anything of it is run: DuckDB's own parser gives its tree."""
+"""Parses what a text in SQL asks for, before anything of it is run: DuckDB's own parser gives its
+tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a lake knows of its tables, as tables of the schema `lakebed`, made when they are named."""
+"""Shows what a lake knows of its tables, as tables of the schema `lakebed`, made when they are
+named."""
 
 from __future__ import annotations
 

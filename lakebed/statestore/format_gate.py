@@ -1,4 +1,4 @@
-"""Which forms may be written now: what the lake's record says, asked when it matters."""
+"""Decides which forms may be written now: by the lake's record, asked when it matters."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class TableHead:
 
     @property
     def state(self) -> TableState:
-        """The state as it is. Read it inside of `holding` or `reading`: else it may be closed."""
+        """Return the state. Read it inside of `holding` or `reading`: else it may be closed."""
         return self._state.state
 
     @contextmanager

@@ -163,8 +163,8 @@ class LogClock:
         return moment, (transaction,)
 
     def _was_watched(self, head: TableVersion, now: Micros) -> bool:
-        """Whether this process has seen no commit since its clock agreed with log time,
-        and the time that has passed since is what its uptime says."""
+        """Return whether this process has seen no commit since its clock agreed with log time, and
+        the time that has passed since is what its uptime says."""
         seen = self._seen
         if seen is None or seen.number != head.number or not seen.agreed:
             return False
@@ -173,8 +173,8 @@ class LogClock:
 
 
 def _goes_on(reading: ClockReading, now: Micros, uptime: Micros) -> bool:
-    """Whether the clock of this machine goes on from what it said before. When it was wrong and set
-    right, or leapt again, it begins anew."""
+    """Return whether the clock of this machine goes on from what it said before. When it was wrong
+    and set right, or leapt again, it begins anew."""
     passed = uptime - reading.uptime
     return passed >= 0 and abs(now - (reading.at + passed)) <= LEAP_MAX
 

@@ -54,8 +54,8 @@ class OpenTable:
 
     @property
     def schema(self) -> Schema:
-        """The table's schema, read anew. Who reads files too takes both from one state: then no
-        file is newer than the schema."""
+        """Return the table's schema, read anew. Who reads files too takes both from one state: then
+        no file is newer than the schema."""
         with self.head.reading() as state:
             return state.schema()
 

@@ -125,7 +125,7 @@ class Snapshots:
         return True
 
     def is_due(self, log: TransactionLog) -> bool:
-        """Whether the log since the newest snapshot exceeds its bounds (H13). Idle tables:
+        """Return whether the log since the newest snapshot exceeds its bounds (H13). Idle tables:
         never."""
         newest = self.newest_first()[:1]
         number = newest[0][0] if newest else TransactionNumber(0)

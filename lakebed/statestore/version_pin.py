@@ -48,7 +48,7 @@ class VersionPin:
 
     @property
     def number(self) -> TransactionNumber:
-        """The version that is kept, once `put` has returned."""
+        """Return the version that is kept, once `put` has returned."""
         assert self._number is not None, "it is put first"
         return self._number
 

@@ -55,7 +55,7 @@ def check_budget(
 
 
 def stops_work(settings: TableSettings) -> bool:
-    """Whether the table has a budget that stops work."""
+    """Return whether the table has a budget that stops work."""
     return bool(settings.budget_dollars) and settings.budget_stops
 
 

@@ -60,7 +60,7 @@ class FailedWork(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def code(self) -> str:
-        """The error's code; of a bug, the name of its class."""
+        """Return the error's code; of a bug, the name of its class."""
         return code_of(self.error)
 
 
@@ -88,7 +88,7 @@ class FailedTables:
         return done
 
     def is_waiting(self, table: TableId, work: str) -> bool:
-        """Whether a kind of work failed so lately that it is not tried now."""
+        """Return whether a kind of work failed so lately that it is not tried now."""
         failed = self._failed.get((table, work))
         again_at = None if failed is None else failed.again_at
         return again_at is not None and self._clock.monotonic() < again_at

@@ -63,7 +63,7 @@ class PublishJobEnds:
 
 
 def is_end(report: JobReport) -> bool:
-    """Whether a report says that a job which a user asked for is over."""
+    """Return whether a report says that a job which a user asked for is over."""
     return report.event in ENDS.get(report.kind, ())
 
 

@@ -32,8 +32,8 @@ def tasks_to_start(load: QueueLoad, *, running: int, tasks_max: int) -> int:
 
 
 def is_on_demand(time: Micros, number: int) -> bool:
-    """Whether one of the tasks of a tick is to run on demand. It follows from the tick's time and
-    the task's number alone: a run that is repeated asks for the same."""
+    """Return whether one of the tasks of a tick is to run on demand. It follows from the tick's
+    time and the task's number alone: a run that is repeated asks for the same."""
     minute = time // (TICK_SECONDS * MICROS_PER_SECOND)
     return (minute + number) % ON_DEMAND_OF == 0
 

@@ -109,7 +109,7 @@ class StopRequest:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the task was asked to stop."""
+        """Return whether the task was asked to stop."""
         return self._asked.is_set()
 
 

@@ -1,4 +1,5 @@
-"""What a unit of work used: a line of the log at its end, and added to the ledger."""
+"""Keeps what a unit of work used: writes a line of the log at its end, and adds it to the
+ledger."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ class UsageKeeper:
         self._keep(is_last=False)
 
     def keep_if_due(self) -> None:
-        """The same, if that was not done for a while: called at each use of a lake."""
+        """Keep what was used, if that was not done for a while: called at each use of a lake."""
         if self._clock.monotonic() - self._kept >= HELD_SECONDS:
             self._keep(is_last=True)
 

@@ -42,7 +42,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all_left_out(self) -> bool:
-        """Whether there were rows, and the table's filter or age-off left out every one."""
+        """Return whether there were rows, and the table's filter or age-off left out every one."""
         return 0 < self.read == self.filtered
 
 
@@ -59,7 +59,7 @@ class JobRun(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The run as it stands in reports and in the names of its files."""
+        """Return the run's name, as it stands in reports and in the names of its files."""
         return run_name(self.number)
 
 

@@ -1,1 +1,1 @@
-"""How one release replaces another: who runs which, and when newer forms may be written."""
+"""Replaces one release by another: who runs which, and when newer forms may be written."""

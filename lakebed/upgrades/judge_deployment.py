@@ -1,4 +1,4 @@
-"""Whether this release may be deployed over the one that is there. Pure."""
+"""Decides whether this release may be deployed over the one that is there. Pure."""
 
 from __future__ import annotations
 

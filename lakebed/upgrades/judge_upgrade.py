@@ -1,4 +1,5 @@
-"""What may be done next in an upgrade, by what is known of a lake and its processes. Pure."""
+"""Decides what may be done next in an upgrade, by what is known of a lake and its processes.
+Pure."""
 
 from __future__ import annotations
 
@@ -41,11 +42,11 @@ class UpgradeStatus(msgspec.Struct, frozen=True, kw_only=True):
         return sorted(found, key=lambda one: (order_of(one.release), one.process))
 
     def is_deployed(self) -> bool:
-        """Whether no older release is deployed."""
+        """Return whether no older release is deployed."""
         return self.deployed is None or order_of(self.deployed) >= order_of(THIS.name)
 
     def is_finished(self) -> bool:
-        """Whether all may be written that this program writes."""
+        """Return whether all may be written that this program writes."""
         return at_least(self.allowed, self.newest)
 
 
@@ -75,7 +76,8 @@ def status_of(
 
 
 def is_older(report: ProcessReport) -> bool:
-    """Whether a process is of an older release, or does not read all that this one writes."""
+    """Return whether a process is of an older release, or does not read all that this one
+    writes."""
     reads = formats_of(report.reads)
     if order_of(report.release) < order_of(THIS.name) or reads is None:
         return True

@@ -39,7 +39,8 @@ class ReleaseReports:
             self._send(ended=False)
 
     def report_if_due(self) -> None:
-        """The same, if that was not said for a while: called at each piece of work."""
+        """Say that the process lives, if that was not said for a while: called at each piece of
+        work."""
         with self._lock:
             last = self._reported  # by the wall's clock: others stand while a function is frozen
             passed = None if last is None else self._clock.now() - last

@@ -1,5 +1,5 @@
-"""Which files a path names. Nothing is opened: a pipe, a device or a loop of links would never
-end."""
+"""Finds which files a path names. Nothing is opened: a pipe, a device or a loop of links would
+never end."""
 
 from __future__ import annotations
 

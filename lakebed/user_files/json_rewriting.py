@@ -116,7 +116,7 @@ def _change_of_text(number: re.Pattern[str]) -> Change:
 
 
 def _change_of_map(key: Primitive, value: Type) -> Change:
-    """An object becomes a list of its pairs, in their order."""
+    """Return the change by which an object becomes a list of its pairs, in their order."""
     change_key = _as_it_is if key.name == "string" else _change_of_text(_WHOLE)
     change = _change_of(value)
 
@@ -129,7 +129,8 @@ def _change_of_map(key: Primitive, value: Type) -> Change:
 
 
 def _change_of_object(types: Mapping[str, Type]) -> Change:
-    """What the schema does not know becomes null: Arrow drops or refuses it by its name."""
+    """Return the change of an object's members. What the schema does not know becomes null: Arrow
+    drops or refuses it by its name."""
     changes = {name: _change_of(type_) for name, type_ in types.items()}
 
     def changed(found: object) -> object:

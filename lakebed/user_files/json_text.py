@@ -119,7 +119,7 @@ def _iso_times(column: pa.Array) -> pa.Array:
 
 
 def _joined(column: pa.Array) -> pa.Array:
-    """A list as `[a,b]`, a map as `{"k":v}`: the texts of all elements, joined per row."""
+    """Return a list as `[a,b]`, a map as `{"k":v}`: the texts of all elements, joined per row."""
     is_map = pa.types.is_map(column.type)
     offsets = column.offsets
     first, last = (offsets[index].as_py() for index in (0, -1))  # bounded: two ends
@@ -160,7 +160,7 @@ def _in_quotes(texts: pa.Array) -> pa.Array:
 
 
 def _bytes_of(texts: pa.Array) -> pa.Buffer:
-    """All texts, one after another, without copying them."""
+    """Return the bytes of all texts, one after another, without copying them."""
     _, offsets, stored = texts.buffers()
     starts = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4)
     return stored.slice(int(starts[0]), int(starts[-1] - starts[0]))

@@ -18,7 +18,7 @@ ELEMENTS_MAX = 2**31 - 1
 
 
 def has_list_view(type_: pa.DataType) -> bool:
-    """Whether values of a type are, or hold, views of lists."""
+    """Return whether values of a type are, or hold, views of lists."""
     kinds = pa.types
     if kinds.is_list_view(type_) or kinds.is_large_list_view(type_):
         return True

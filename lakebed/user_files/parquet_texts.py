@@ -1,5 +1,5 @@
-"""Which texts of users' Parquet files are read as dictionaries: a value that is stored once may be
-in every row."""
+"""Chooses which texts of users' Parquet files are read as dictionaries: a value that is stored once
+may be in every row."""
 
 from __future__ import annotations
 

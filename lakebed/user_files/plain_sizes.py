@@ -1,5 +1,5 @@
-"""How large values become as plain columns, before they are cast: a dictionary of one long text is
-small, and its rows are not."""
+"""Computes how large values become as plain columns, before they are cast: a dictionary of one long
+text is small, and its rows are not."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _check(name: str, sizes: Sizes, row: int) -> None:
 
 
 def _may_expand(kind: pa.DataType) -> bool:
-    """Whether values may share bytes that plain columns repeat."""
+    """Return whether values may share bytes that plain columns repeat."""
     kinds = pa.types
     return (
         kinds.is_dictionary(kind)

@@ -48,7 +48,7 @@ def zones_of(zone: str | Mapping[str, str] | None, schema: Schema) -> Zones:
 
 
 def has_no_offset(got: pa.DataType) -> bool:
-    """Whether values of a type are times in UTC once their zone is known."""
+    """Return whether values of a type are times in UTC once their zone is known."""
     kinds = pa.types
     return bool(kinds.is_date(got) or (kinds.is_timestamp(got) and got.tz is None))
 

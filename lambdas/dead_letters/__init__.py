@@ -1,1 +1,1 @@
-"""What was given up frees what it held."""
+"""Frees what was held by jobs that were given up."""

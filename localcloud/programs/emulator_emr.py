@@ -80,7 +80,7 @@ class Clusters:
         ]
 
     def end(self, cluster: str, state: str, code: str, message: str) -> None:
-        """A cluster ends, and its open steps with it."""
+        """End a cluster, and its open steps with it."""
         status = self._clusters[cluster]["Status"]
         status |= {"State": state, "StateChangeReason": {"Code": code, "Message": message}}
         status["Timeline"]["EndDateTime"] = time.time()
@@ -88,7 +88,7 @@ class Clusters:
             self._step_ends(step, "CANCELLED", "")
 
     def set_step(self, cluster: str, step: str, state: str, message: str) -> None:
-        """A step has got into a state. A cluster that does not stay ends with its last one."""
+        """Set the state of a step. A cluster that does not stay ends with its last one."""
         status = self._clusters[cluster]["Status"]
         found = next(one for one in self._steps[cluster] if one["Id"] == step)
         if state == "RUNNING":

@@ -1,5 +1,5 @@
-"""What policies are asked about streams of DynamoDB, rules and events of EventBridge, dashboards,
-and folders of parameters, as AWS asks: which one it is, and from which source.
+"""Asks policies about streams of DynamoDB, rules and events of EventBridge, dashboards, and folders
+of parameters, as AWS asks: which one it is, and from which source.
 
 Loaded by `emulator_process`.
 """

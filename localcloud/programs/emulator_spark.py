@@ -72,7 +72,7 @@ def application_arns() -> list[str]:
 
 
 def set_state(run: str, state: str, details: str) -> None:
-    """A run has got into a state."""
+    """Set the state of a run."""
     _runs[run] |= {"state": state, "stateDetails": details, "updatedAt": time.time()}
 
 

@@ -34,7 +34,7 @@ USUAL_MEMORY_MIB, USUAL_TIMEOUT_SECONDS, USUAL_BATCH, USUAL_RECORDS = 128, 3, 10
 
 
 def make_function(making: Making, properties: Properties) -> Made:
-    """A function: a folder, run by this machine's Python in processes of its own."""
+    """Make a function: a folder, run by this machine's Python in processes of its own."""
     name = properties.need("FunctionName")
     runtime = properties.need("Runtime")
     if runtime != RUNTIME:
@@ -70,7 +70,8 @@ def empty_code() -> bytes:
 
 
 def make_url(making: Making, properties: Properties) -> Made:
-    """An address of the emulator's, by which who may calls a function with requests of HTTP."""
+    """Make an address of the emulator's, by which who may calls a function with requests of
+    HTTP."""
     name = name_in(properties.need("TargetFunctionArn"))
     type_ = properties.need("AuthType")
     if type_ != SIGNED:
@@ -140,7 +141,8 @@ def make_source(making: Making, properties: Properties) -> Made:
 
 
 def make_rule(making: Making, properties: Properties) -> Made:
-    """A schedule that calls functions, or a rule by which the emulator sends events to queues."""
+    """Make a schedule that calls functions, or a rule by which the emulator sends events to
+    queues."""
     name = properties.take("Name") or f"{making.stack}-{properties.logical_id}"
     arn = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}"
     properties.take("Description")
@@ -167,7 +169,7 @@ def make_rule(making: Making, properties: Properties) -> Made:
 def _event_rule(
     making: Making, properties: Properties, name: str, pattern: Mapping[str, Any]
 ) -> Made:
-    """A rule of the emulator's, which hands events of its own services on."""
+    """Make a rule of the emulator's, which hands events of its own services on."""
     events = making.client("events")
     state, targets = properties.take("State", "ENABLED"), properties.take("Targets", [])
     for target in targets:
@@ -185,8 +187,8 @@ def _event_rule(
 
 
 def make_custom(making: Making, properties: Properties) -> Made:
-    """What a function would check when an instance is deployed: on one machine there is nothing of
-    AWS to look at."""
+    """Make nothing of what a function would check when an instance is deployed: on one machine
+    there is nothing of AWS to look at."""
     if "Files" in properties.rest():
         hint = "leave the setting `tables` out, and run `lakebed apply`"
         resource = properties.logical_id
@@ -195,7 +197,7 @@ def make_custom(making: Making, properties: Properties) -> Made:
 
 
 def make_permission(making: Making, properties: Properties) -> Made:
-    """Who else may call a function: schedules are held to it."""
+    """Note who else may call a function: schedules are held to it."""
     properties.only("Action", "lambda:InvokeFunction")
     making.running.permissions.append(
         PermissionSpec(
@@ -208,8 +210,8 @@ def make_permission(making: Making, properties: Properties) -> Made:
 
 
 def make_invoke_config(making: Making, properties: Properties) -> Made:
-    """How often a function is called again whose caller does not wait. Calls never wait long here:
-    the age of an event is not looked at."""
+    """Note how often a function is called again whose caller does not wait. Calls never wait long
+    here: the age of an event is not looked at."""
     function = name_in(properties.need("FunctionName"))
     for name in ("Qualifier", "MaximumEventAgeInSeconds", "DestinationConfig"):
         properties.take(name)

@@ -24,7 +24,7 @@ NOT_TOLD = (
 
 
 def make_cluster(making: Making, properties: Properties) -> Made:
-    """A cluster, by name only."""
+    """Make a cluster, by name only."""
     ecs = making.client("ecs")
     name = properties.need("ClusterName")
     for ignored in ("ClusterSettings", "CapacityProviders", "DefaultCapacityProviderStrategy"):
@@ -48,7 +48,7 @@ def make_capacity_provider(making: Making, properties: Properties) -> Made:
 
 
 def make_task_definition(making: Making, properties: Properties) -> Made:
-    """A task of one container, whose image is an asset: run as a process."""
+    """Make a definition of a task of one container, whose image is an asset: run as a process."""
     ecs = making.client("ecs")
     family = properties.need("Family")
     containers = properties.need("ContainerDefinitions")

@@ -1,4 +1,4 @@
-"""What a template asks for, and what was made of it."""
+"""Holds what a template asks for, and what was made of it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Making:
 
     @property
     def assets(self) -> dict[str, Path]:
-        """The folders and files of all assets of this stack, by hash."""
+        """Return the folders and files of all assets of this stack, by hash."""
         return dict(self._template.assets)
 
     def image(self, properties: Properties, name: str) -> Image:

@@ -18,7 +18,8 @@ OF_SERVICES = (f"{MANAGED_BY_AWS}service-role/AmazonEMRServicePolicy_v2",)
 
 
 def make_role(making: Making, properties: Properties) -> Made:
-    """A role with its own policies, and no others. Those that AWS manages are not known here."""
+    """Make a role with its own policies, and no others. Those that AWS manages are not known
+    here."""
     iam = making.client("iam")
     name = properties.take("RoleName") or f"{making.stack}-{properties.logical_id}"[:64]
     trust = json.dumps(properties.need("AssumeRolePolicyDocument"))
@@ -52,7 +53,7 @@ def make_role(making: Making, properties: Properties) -> Made:
 
 
 def make_policy(making: Making, properties: Properties) -> Made:
-    """A policy written into roles."""
+    """Write a policy into roles."""
     name, document = properties.need("PolicyName"), properties.need("PolicyDocument")
     for role in properties.take("Roles", []):
         _put(making, role, name, document)
@@ -60,7 +61,7 @@ def make_policy(making: Making, properties: Properties) -> Made:
 
 
 def make_managed_policy(making: Making, properties: Properties) -> Made:
-    """A policy that roles and people are given; one that is there gets its new document."""
+    """Make a policy that roles and people are given; one that is there gets its new document."""
     iam = making.client("iam")
     name, document = properties.need("ManagedPolicyName"), properties.need("PolicyDocument")
     for ignored in ("Description", "Path"):
@@ -78,7 +79,7 @@ def make_managed_policy(making: Making, properties: Properties) -> Made:
 
 
 def make_key(making: Making, properties: Properties) -> Made:
-    """A key of KMS with its policy: nothing is encrypted with it here."""
+    """Make a key of KMS with its policy: nothing is encrypted with it here."""
     kms = making.client("kms")
     policy = json.dumps(properties.need("KeyPolicy"))
     description = properties.take("Description", "")

@@ -19,7 +19,7 @@ IGNORED = (
 
 
 def make_application(making: Making, properties: Properties) -> Made:
-    """An application of EMR Serverless for Spark."""
+    """Make an application of EMR Serverless for Spark."""
     client = making.client("emr-serverless")
     properties.only("Type", "SPARK", "Spark")
     for ignored in IGNORED:
@@ -35,7 +35,7 @@ def make_application(making: Making, properties: Properties) -> Made:
 
 
 def make_machine_profile(making: Making, properties: Properties) -> Made:
-    """What gives machines of clusters a role."""
+    """Note the profile that gives machines of clusters a role."""
     name = properties.take("InstanceProfileName", properties.logical_id)
     (role,) = properties.need("Roles")
     arn = f"arn:aws:iam::{ACCOUNT}:role/{role}"
@@ -45,6 +45,6 @@ def make_machine_profile(making: Making, properties: Properties) -> Made:
 
 
 def note_security(_making: Making, properties: Properties) -> Made:
-    """How clusters are secured: here is none."""
+    """Take the configuration by which clusters are secured, and do nothing with it."""
     properties.need("SecurityConfiguration")
     return Made(properties.need("Name"))

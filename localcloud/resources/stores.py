@@ -14,7 +14,7 @@ from localcloud.services.emulator import ACCOUNT, REGION
 
 
 def make_bucket(making: Making, properties: Properties) -> Made:
-    """A bucket with all that its template says; one that is there is taken over."""
+    """Make a bucket with all that its template says; one that is there is taken over."""
     s3 = making.client("s3")
     name = properties.need("BucketName")
     with taken_over("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
@@ -69,7 +69,7 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_bucket_policy(making: Making, properties: Properties) -> Made:
-    """Who may reach a bucket; the emulator judges by it."""
+    """Set who may reach a bucket; the emulator judges by it."""
     s3 = making.client("s3")
     bucket = properties.need("Bucket")
     s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(properties.need("PolicyDocument")))
@@ -77,7 +77,8 @@ def make_bucket_policy(making: Making, properties: Properties) -> Made:
 
 
 def make_table(making: Making, properties: Properties) -> Made:
-    """A table of DynamoDB, with expiry, recovery and a stream; one that is there is taken over."""
+    """Make a table of DynamoDB, with expiry, recovery and a stream; one that is there is taken
+    over."""
     dynamodb = making.client("dynamodb")
     name = properties.need("TableName")
     expiry = properties.take("TimeToLiveSpecification")
@@ -108,7 +109,7 @@ def make_table(making: Making, properties: Properties) -> Made:
 
 
 def make_queue(making: Making, properties: Properties) -> Made:
-    """A queue; one that is there gets the attributes that the template says."""
+    """Make a queue; one that is there gets the attributes that the template says."""
     sqs = making.client("sqs")
     name = properties.need("QueueName")
     properties.take("Tags")
@@ -130,7 +131,7 @@ def _attribute(value: Any) -> str:  # noqa: ANN401 - any JSON
 
 
 def make_queue_policy(making: Making, properties: Properties) -> Made:
-    """Who may reach queues; the emulator judges by it."""
+    """Set who may reach queues; the emulator judges by it."""
     sqs = making.client("sqs")
     policy = json.dumps(properties.need("PolicyDocument"))
     for url in properties.need("Queues"):
@@ -139,7 +140,7 @@ def make_queue_policy(making: Making, properties: Properties) -> Made:
 
 
 def make_parameter(making: Making, properties: Properties) -> Made:
-    """A parameter of SSM."""
+    """Write a parameter of SSM."""
     ssm = making.client("ssm")
     name = properties.need("Name")
     properties.take("Tags")

@@ -11,7 +11,7 @@ from localcloud.templates.running import AlarmSpec, emulated_metric_name
 
 
 def make_alarm(making: Making, properties: Properties) -> Made:
-    """An alarm: the emulator judges it, by metrics that the runner counts."""
+    """Make an alarm: the emulator judges it, by metrics that the runner counts."""
     cloudwatch = making.client("cloudwatch")
     name = properties.need("AlarmName")
     properties.take("Tags")
@@ -35,7 +35,8 @@ def _metric(metric: dict[str, Any]) -> tuple[str, str, tuple[tuple[str, str], ..
 
 
 def make_topic(making: Making, properties: Properties) -> Made:
-    """A topic: the emulator hands its notices on to queues and functions, and sends no mail."""
+    """Make a topic: the emulator hands its notices on to queues and functions, and sends no
+    mail."""
     sns = making.client("sns")
     name = properties.need("TopicName")
     key = properties.take("KmsMasterKeyId")
@@ -47,7 +48,7 @@ def make_topic(making: Making, properties: Properties) -> Made:
 
 
 def make_topic_policy(making: Making, properties: Properties) -> Made:
-    """Who may publish to topics: kept by the emulator."""
+    """Set who may publish to topics: kept by the emulator."""
     sns = making.client("sns")
     policy = json.dumps(properties.need("PolicyDocument"))
     for arn in properties.need("Topics"):
@@ -56,7 +57,7 @@ def make_topic_policy(making: Making, properties: Properties) -> Made:
 
 
 def make_subscription(making: Making, properties: Properties) -> Made:
-    """Who is told what is published to a topic."""
+    """Subscribe an endpoint to a topic: it gets what is published there."""
     sns = making.client("sns")
     found = sns.subscribe(
         TopicArn=properties.need("TopicArn"),
@@ -69,7 +70,7 @@ def make_subscription(making: Making, properties: Properties) -> Made:
 
 
 def make_dashboard(making: Making, properties: Properties) -> Made:
-    """A dashboard: the emulator keeps it, and does not show it."""
+    """Make a dashboard: the emulator keeps it, and does not show it."""
     cloudwatch = making.client("cloudwatch")
     name = properties.need("DashboardName")
     cloudwatch.put_dashboard(DashboardName=name, DashboardBody=properties.need("DashboardBody"))
@@ -77,7 +78,7 @@ def make_dashboard(making: Making, properties: Properties) -> Made:
 
 
 def make_log_group(making: Making, properties: Properties) -> Made:
-    """A log group: what functions say goes to files in place of it."""
+    """Name a log group: what functions say goes to files in place of it."""
     name = properties.take("LogGroupName") or f"{making.stack}-{properties.logical_id}"
     for ignored in ("RetentionInDays", "KmsKeyId", "LogGroupClass"):
         properties.take(ignored)

@@ -69,12 +69,12 @@ class QueueSource:
 
     @property
     def busy(self) -> int:
-        """How many batches are in hand."""
+        """Return the number of batches in hand."""
         return self._busy
 
     @property
     def may_take_more(self) -> bool:
-        """Whether another batch may run beside those that do."""
+        """Return whether another batch may run beside those that do."""
         limits = (self.spec.concurrency_max, self.function.concurrency_max)
         return all(limit is None or self._busy < limit for limit in limits)
 

@@ -1,4 +1,4 @@
-"""When a schedule of EventBridge fires: `rate(5 minutes)`, `cron(0 3 * * ? *)`."""
+"""Computes when a schedule of EventBridge fires: `rate(5 minutes)`, `cron(0 3 * * ? *)`."""
 
 from __future__ import annotations
 

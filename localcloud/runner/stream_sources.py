@@ -57,7 +57,8 @@ class StreamSource:
 
     @property
     def again_at(self) -> float:
-        """When a batch that failed is due; 0: none is."""
+        """Return when a batch that failed is due, in seconds of the cloud's clock since 1970; 0:
+        none is."""
         return self._again
 
     def receive(self) -> Batch:

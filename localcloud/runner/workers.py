@@ -92,7 +92,7 @@ class FunctionWorker:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take another call."""
+        """Return whether it can take another call."""
         return self._process.poll() is None
 
     def call(self, event: object, request_id: str) -> Outcome:

@@ -15,7 +15,7 @@ class CloudClock:
 
     @property
     def ahead_seconds(self) -> float:
-        """How far it is ahead."""
+        """Return how many seconds the clock is ahead of this machine's."""
         return self._ahead / MICROS_PER_SECOND
 
     def now(self) -> Micros:

@@ -77,7 +77,7 @@ class Emulator:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Return the URL at which the emulator listens."""
         return f"{'https' if self.secured else 'http'}://127.0.0.1:{self.port}"
 
     @property

@@ -1,1 +1,1 @@
-"""What was synthesized: templates, assets and images, and what they want run."""
+"""Reads what was synthesized: templates, assets and images, and what they want run."""

@@ -1,4 +1,4 @@
-"""What the expressions of a template mean: Ref, Fn::GetAtt, Fn::Join and their like."""
+"""Computes what the expressions of a template mean: Ref, Fn::GetAtt, Fn::Join and their like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an image would hold, made as a folder from its Dockerfile, without Docker."""
+"""Makes a folder of what an image would hold, from its Dockerfile, without Docker."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
 
 
 def _compiles(rest: str) -> bool:
-    """Whether a step does nothing but compile what is in the image."""
+    """Return whether a step does nothing but compile what is in the image."""
     match shlex.split(rest):
         case [python, "-m", module, *_]:
             return python in PYTHONS and module in COMPILERS and not set(rest) & set("&|;>")
@@ -95,7 +95,7 @@ def _compiles(rest: str) -> bool:
 
 
 def _permits(rest: str) -> bool:
-    """Whether a step does nothing but let everybody read what is in the image."""
+    """Return whether a step does nothing but let everybody read what is in the image."""
     return shlex.split(rest)[:-1] == ["chmod", "-R", "a+rX"]
 
 

@@ -1,4 +1,5 @@
-"""What the templates want run, as plain facts: functions, what calls them, and what is watched."""
+"""Lists what the templates want run, as plain facts: functions, what calls them, and what is
+watched."""
 
 from __future__ import annotations
 

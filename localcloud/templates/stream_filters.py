@@ -23,7 +23,7 @@ def check_filter(pattern: Mapping[str, Any]) -> None:
 
 
 def matches(pattern: Mapping[str, Any], record: object) -> bool:
-    """Whether a record has what a filter asks for: of each name one of the values."""
+    """Return whether a record has what a filter asks for: of each name one of the values."""
     if not isinstance(record, Mapping):
         return False
     return all(

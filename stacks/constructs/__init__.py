@@ -1,1 +1,1 @@
-"""What stacks repeat: each owns its alarms and its dead letters."""
+"""Builds what stacks repeat: each construct owns its alarms and its dead letters."""

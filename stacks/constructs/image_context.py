@@ -1,5 +1,5 @@
-"""What an image is built from: a folder with exactly what its Dockerfile copies, of the library the
-rooms that tasks need, put together without Docker. One commit gives one folder, wherever it is
+"""Builds the folder that an image is built from: exactly what its Dockerfile copies, of the library
+the rooms that tasks need, put together without Docker. One commit gives one folder, wherever it is
 made."""
 
 from __future__ import annotations

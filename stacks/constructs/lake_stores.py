@@ -1,4 +1,5 @@
-"""What functions that work on tables are told of, and may do, all alike."""
+"""Gives functions that work on tables what they need to know of stores, and may do there, all
+alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What one stack knows of another: physical names, and the ARNs and URLs that follow from them.
+"""Names what one stack knows of another: physical names, and the ARNs and URLs that follow from
+them.
 
 No stack imports what another exports, but for ids of a network and of a stream, which have no
 names: so a stack can go, or be left out, whatever its neighbours are (docs/decisions/0048).

@@ -1,4 +1,5 @@
-"""What functions run: our code and the packages that it needs, put together by pip, without Docker.
+"""Builds what functions run: our code and the packages that it needs, put together by pip, without
+Docker.
 
 Packages come from the registry, pinned with hashes, for the system and Python on which the
 functions run, and are kept in `.cache/bundles`. One commit gives one digest, wherever it is made:
@@ -107,12 +108,12 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether bytecode goes along: this is the Python that will read it."""
+        """Return whether bytecode goes along: this is the Python that will read it."""
         return self.python == THIS_PYTHON
 
     @property
     def platforms(self) -> list[str]:
-        """The tags of wheels that run there, the newest first."""
+        """Return the tags of wheels that run there, the newest first."""
         machine = MACHINES[self.architecture]
         tags = [f"manylinux_2_{minor}_{machine}" for minor in GLIBC_MINORS]
         return [*tags, f"manylinux2014_{machine}"]
@@ -147,7 +148,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
     @property
     def requirements(self) -> Path:
-        """The file."""
+        """Return the path of its file of pinned requirements."""
         return ROOT / "requirements" / f"bundle-{self.name}.txt"
 
 

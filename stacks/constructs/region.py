@@ -1,4 +1,4 @@
-"""Where an instance goes, as the command `cdk` tells the program that it runs.
+"""Checks the region that an instance goes to, as `cdk` gives it to the program that it runs.
 
 Templates name neither account nor region, so that one commit gives one template. What is told is
 compared with the settings only: what could never work there is refused before anything is made.

@@ -1,4 +1,5 @@
-"""What Spark's runs, and who starts them, may do beside what others may: as `permissions.py`."""
+"""Permissions of Spark's runs, and of who starts them, beside what others may: as
+`permissions.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark runs for us: a program, our code with its packages, and what both may do."""
+"""Builds what Spark runs for us: a program, our code with its packages, and what both may do."""
 
 from __future__ import annotations
 

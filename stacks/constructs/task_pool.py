@@ -218,7 +218,7 @@ class TaskPool(Construct):
         return role
 
     def _start(self, start: TaskStart) -> None:
-        """Each minute, start the tasks that are missing."""
+        """Start the tasks that are missing, each minute."""
         network = self._network
         groups = [network.security_group.attr_group_id, *start.security_groups]
         common = StartedTaskEnvironment(

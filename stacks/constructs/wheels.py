@@ -59,7 +59,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
         return hash(self.sha256)
 
     def fits(self, python: str, platforms: Sequence[str]) -> bool:
-        """Whether it runs in a version of Python (`3.14`), where wheels of such tags run."""
+        """Return whether it runs in a version of Python (`3.14`), where wheels of such tags run."""
         minor = int(python.partition(".")[2])
         return bool({"any", *platforms} & {*self.platforms}) and any(
             _fits(tag, abi, minor) for tag in self.pythons for abi in self.abis
@@ -157,8 +157,8 @@ def _check_names(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a file or folder lies where its name says, below the folder that it is put into. The
-    empty name is that of nothing that is installed."""
+    """Return whether a file or folder lies where its name says, below the folder that it is put
+    into. The empty name is that of nothing that is installed."""
     parts = name.removesuffix("/").split("/")
     return not name or ("\\" not in name and not {"", ".", ".."} & {*parts})
 

@@ -195,7 +195,7 @@ class BatchingStack(Stack):
         )
 
     def _trigger(self, deployment: Deployment, stores: LakeStores) -> None:
-        """Each minute, send tables with something to do to the queue."""
+        """Send tables with something to do to the queue, each minute."""
         own = PythonFunction(
             self,
             "Trigger",

@@ -1,1 +1,1 @@
-"""What lets people and programs in from outside, and what they hear of an instance."""
+"""Lets people and programs in from outside, and tells them of an instance."""

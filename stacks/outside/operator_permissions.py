@@ -1,5 +1,5 @@
-"""What operators and admins may do with what was deployed: look at its parts, as `lakebed doctor`
-does, start tasks, and turn on again what was turned off."""
+"""Permissions of operators and admins for what was deployed: to look at its parts, as `lakebed
+doctor` does, start tasks, and turn on again what was turned off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What people may do with an instance: a policy for each role, and roles for those who are named.
+"""Defines what people may do with an instance: a policy for each role, and roles for those who are
+named.
 
 Policies cost nothing and are always there, to be attached to users, groups or roles of one's own.
 They name what the other stacks make by its physical name, so this one needs none of them.

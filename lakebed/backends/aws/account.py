@@ -1,4 +1,5 @@
-"""What an account of AWS may use at one time: Service Quotas, settings of Lambda, networks."""
+"""Reads what an account of AWS may use at one time: Service Quotas, settings of Lambda,
+networks."""
 
 from __future__ import annotations
 

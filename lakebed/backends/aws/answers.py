@@ -1,4 +1,4 @@
-"""What a failed request to a store means for its caller, whichever client sent it."""
+"""Translates a failed request to a store, of any client, into what its caller can do next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Meaning(enum.Enum):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same request may work later."""
+        """Return whether the same request may work later."""
         return self in (Meaning.UNREACHABLE, Meaning.REFUSED, Meaning.UNANSWERED)
 
 

@@ -120,125 +120,125 @@ class AmazonClients:
 
     @property
     def dynamodb(self) -> DynamoDBClient:
-        """The client of DynamoDB."""
+        """Return the client of DynamoDB."""
         client: DynamoDBClient = self._client("dynamodb")
         return client
 
     @property
     def sqs(self) -> SQSClient:
-        """The client of SQS. It waits long enough for long polls."""
+        """Return the client of SQS. It waits long enough for long polls."""
         client: SQSClient = self._client("sqs", answer_seconds=LONG_POLL_SECONDS)
         return client
 
     @property
     def ssm(self) -> SSMClient:
-        """The client of SSM's parameters."""
+        """Return the client of SSM's parameters."""
         client: SSMClient = self._client("ssm")
         return client
 
     @property
     def s3(self) -> S3Client:
-        """The client of S3, for what obstore cannot say: versions of objects."""
+        """Return the client of S3, for what obstore cannot say: versions of objects."""
         client: S3Client = self._client("s3")
         return client
 
     @property
     def large_objects(self) -> S3Client:
-        """The client of S3 that uploads large objects. It addresses buckets as obstore does, and
-        leaves bytes out of signatures: their checksum is signed, and they go by TLS."""
+        """Return the client of S3 that uploads large objects. It addresses buckets as obstore does,
+        and leaves bytes out of signatures: their checksum is signed, and they go by TLS."""
         s3 = {"addressing_style": "path", "payload_signing_enabled": False}
         client: S3Client = self._client("s3", answer_seconds=LARGE_SECONDS, s3=s3)
         return client
 
     @property
     def ec2(self) -> Client:
-        """The client of EC2."""
+        """Return the client of EC2."""
         return self._client("ec2")
 
     @property
     def stacks(self) -> Client:
-        """The client of CloudFormation."""
+        """Return the client of CloudFormation."""
         return self._client("cloudformation")
 
     @property
     def ecs(self) -> Client:
-        """The client of ECS."""
+        """Return the client of ECS."""
         return self._client("ecs")
 
     @property
     def spark(self) -> Client:
-        """The client of EMR Serverless, which runs Spark."""
+        """Return the client of EMR Serverless, which runs Spark."""
         return self._client("emr-serverless")
 
     @property
     def emr(self) -> Client:
-        """The client of EMR, whose clusters run Spark."""
+        """Return the client of EMR, whose clusters run Spark."""
         return self._client("emr")
 
     @property
     def functions(self) -> Client:
-        """The client of Lambda."""
+        """Return the client of Lambda."""
         return self._client("lambda")
 
     @property
     def events(self) -> Client:
-        """The client of EventBridge."""
+        """Return the client of EventBridge."""
         return self._client("events")
 
     @property
     def secrets(self) -> Client:
-        """The client of Secrets Manager."""
+        """Return the client of Secrets Manager."""
         return self._client("secretsmanager")
 
     @property
     def glue(self) -> Client:
-        """The client of Glue, for its registry of schemas."""
+        """Return the client of Glue, for its registry of schemas."""
         return self._client("glue")
 
     @property
     def service_quotas(self) -> Client:
-        """The client of Service Quotas: what an account may use at one time."""
+        """Return the client of Service Quotas: what an account may use at one time."""
         return self._client("service-quotas")
 
     @property
     def schedules(self) -> Client:
-        """The client of EventBridge: the rules by which schedules go off."""
+        """Return the client of EventBridge: the rules by which schedules go off."""
         return self._client("events")
 
     @property
     def alarms(self) -> Client:
-        """The client of CloudWatch, for its alarms."""
+        """Return the client of CloudWatch, for its alarms."""
         return self._client("cloudwatch")
 
     @property
     def topics(self) -> Client:
-        """The client of SNS."""
+        """Return the client of SNS."""
         return self._client("sns")
 
     @property
     def keys(self) -> Client:
-        """The client of KMS."""
+        """Return the client of KMS."""
         return self._client("kms")
 
     @property
     def images(self) -> Client:
-        """The client of ECR, which keeps images."""
+        """Return the client of ECR, which keeps images."""
         return self._client("ecr")
 
     @property
     def cost_explorer(self) -> Client:
-        """The client of Cost Explorer: what an account is billed for."""
+        """Return the client of Cost Explorer: what an account is billed for."""
         return self._client("ce")
 
     @property
     def sts(self) -> STSClient:
-        """The client that tells who we are."""
+        """Return the client of STS, which says who we are."""
         client: STSClient = self._client("sts")
         return client
 
     @property
     def region(self) -> str:
-        """The region that requests go to."""
+        """Return the region that requests go to."""
         region: str = self._config.get("region_name") or self.ssm.meta.region_name
         return region
 

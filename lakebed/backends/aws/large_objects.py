@@ -139,7 +139,7 @@ class PartUpload:
 
     @property
     def next_part_bytes(self) -> int:
-        """How large the next part is, unless it is the last."""
+        """Return the size of the next part, in bytes; the last part may be smaller."""
         return part_bytes(self._sent_bytes, self._part_bytes_min)
 
     def send(self, part: bytearray) -> None:

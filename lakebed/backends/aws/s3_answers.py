@@ -1,4 +1,4 @@
-"""What an exception of obstore says about a request: was it done, refused, or is that unknown?
+"""Reads from an exception of obstore whether a request was done, was refused, or may be either.
 
 obstore gives classes for some answers and one class, GenericError, for all others; status, error
 code and kind of failure stand in its text. What is not recognised counts as no answer: that is

@@ -1,4 +1,4 @@
-"""What an exception of boto3 says about a request: was it done, refused, or is that unknown?
+"""Reads from an exception of boto3 whether a request was done, was refused, or may be either.
 
 boto3's own retries are off (`clients.py`), so an exception is about one try. Throttling is refused
 before anything is done. Other answers of a broken server count as none: DynamoDB says of its 500
@@ -144,7 +144,8 @@ def _answer_of_service(error: ClientError) -> RequestFailure:
 
 
 def _meaning_of_cancelled(codes: list[str]) -> Meaning:
-    """A cancelled transaction did nothing. An unmet condition outweighs a conflict: it was read."""
+    """Return why a transaction was cancelled, which did nothing. An unmet condition outweighs a
+    conflict: it was read."""
     meanings = {_meaning_of_code(code, 400) for code in codes}
     for meaning in (Meaning.UNMET, Meaning.REFUSED):
         if meaning in meanings:

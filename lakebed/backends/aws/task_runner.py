@@ -68,7 +68,7 @@ class EcsTask(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def family(self) -> str:
-        """The task definition's name, whatever its revision."""
+        """Return the task definition's name, whatever its revision."""
         return self.task_definition.rpartition("/")[2].partition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""When a worker is killed: before or after its n-th effect, so that a test can try every one."""
+"""Kills a worker before or after its n-th effect, so that a test can try every one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which faults happen, how often each did, and the requests that are still under way."""
+"""Chooses which faults happen, counts them, and keeps the requests that are still under way."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Faults:
 
     @property
     def late_count(self) -> int:
-        """How many requests are still under way."""
+        """Return the number of requests that are still under way."""
         return len(self._late)
 
     def choose(self, *faults: Fault) -> Fault | None:
@@ -165,8 +165,8 @@ class Faults:
         self.recent_puts.append(path)
 
     def before_append(self, number: TransactionNumber, body: bytes) -> None:
-        """An entry is about to be sent to a log: a world may choose what happens then by what is in
-        it."""
+        """Do nothing before an entry is sent to a log; a world may choose what happens then by what
+        is in it."""
 
     def table(self) -> str:
         """Return how often each fault happened, one a line, those that never did too."""

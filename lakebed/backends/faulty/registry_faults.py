@@ -1,5 +1,5 @@
-"""What goes wrong with requests to leases and to the registry of feeds: small items, changed by
-compare and set."""
+"""Makes requests to leases and to the registry of feeds fail: small items, changed by compare and
+set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What errors of librdkafka mean here. What is not known counts as no answer."""
+"""Translates errors of librdkafka into ours. What is not known counts as no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of Kafka needs: brokers, topics, where to begin, and how to prove who asks."""
+"""Settings of a source of Kafka: brokers, topics, where to begin, and how to prove who asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics there are, by what ids, with how many partitions.
+"""Finds which topics there are, by what ids, with how many partitions.
 
 A topic that was deleted and made anew has another id, so its partitions are other source splits
 (protocol R16). librdkafka goes on in the new topic at the old offset: ask for the id *after*

@@ -268,7 +268,7 @@ class SqliteFileBatches:
         self._database.close()
 
     def _exists(self) -> bool:
-        """Whether there is a file. Raises: CorruptError: there was one, and it is gone."""
+        """Return whether the file is there. Raises: CorruptError: it was there, and is gone."""
         if self._database.exists():
             return True
         if self._mark.exists():

@@ -178,7 +178,8 @@ class SqliteJobTracker:
 
 
 def _is_known(connection: sqlite3.Connection, report: JobReport, body: bytes) -> bool:
-    """Whether a report is kept. One that it renews is, and says from now on what it says."""
+    """Return whether a report is kept already. One that renews a kept report takes its place
+    here."""
     moment = (report.table, report.job, report.at)
     for number, known_body in connection.execute(_OF_MOMENT, moment).fetchall():
         known = report_in(known_body)
@@ -190,6 +191,6 @@ def _is_known(connection: sqlite3.Connection, report: JobReport, body: bytes) ->
 
 
 def _replaces(report: JobReport, at: Micros, body: bytes) -> bool:
-    """Whether a report replaces one that is kept; of an unknown one if it is no older."""
+    """Return whether a report replaces the kept one; one of an unknown form if that is no newer."""
     newest = report_in(body)
     return at <= report.at if newest is None else replaces(report, newest)

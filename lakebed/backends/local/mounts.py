@@ -1,4 +1,4 @@
-"""Which file system a path lies on, and whether that one is a network's."""
+"""Finds which file system a path lies on, and whether that one is a network's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Mount(msgspec.Struct, frozen=True):
 
     @property
     def is_network(self) -> bool:
-        """Whether its files lie on another machine, where locks and syncs are not to be trusted."""
+        """Return whether its files lie on another machine, where locks and syncs are not to be
+        trusted."""
         return self.kind in NETWORK_KINDS
 
 

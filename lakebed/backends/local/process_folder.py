@@ -95,7 +95,7 @@ def remove_dead(root: Path) -> int:
 
 
 def is_held(lock: Path) -> bool:
-    """Whether a living process holds the lock on a file. Raises: FileNotFoundError."""
+    """Return whether a living process holds the lock on a file. Raises: FileNotFoundError."""
     descriptor = os.open(lock, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -125,7 +125,7 @@ def remove_unless_held(path: Path, *, beside: Path | None = None) -> bool:
 
 
 def is_still_at(file: BinaryIO, path: Path) -> bool:
-    """Whether a file that was opened and then locked is still the one at its path.
+    """Return whether a file that was opened and then locked is still the one at its path.
 
     Between the two steps it looks like a dead process's, and may have been removed.
     """

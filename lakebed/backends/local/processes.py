@@ -1,5 +1,5 @@
-"""What the processes of a lake in a directory say of themselves, each in the file whose lock it
-holds while it lives: so who lives is known at once."""
+"""Keeps what the processes of a lake in a directory say of themselves, each in the file whose lock
+it holds while it lives: so who lives is known at once."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class SqliteDatabase:
         self._file: tuple[int, int] | None = None
 
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """Return whether the file is there."""
         return os.path.exists(self._name)  # noqa: PTH110  a Path takes three times as long
 
     @contextmanager
@@ -194,8 +194,8 @@ class SqliteDatabase:
         return self._connection
 
     def _is_in_place(self, connection: sqlite3.Connection) -> bool:
-        """Whether the path still leads to the file that is open: what is written to one that was
-        deleted or replaced is lost with this process."""
+        """Return whether the path still leads to the file that is open: what is written to one that
+        was deleted or replaced is lost with this process."""
         if self._users > 1:  # this thread is in the midst of something
             return True
         try:
@@ -296,7 +296,7 @@ def _columns(connection: sqlite3.Connection) -> set[bytes]:
 
 
 def _is_doubtful(error: Exception) -> bool:
-    """Whether a bug or a damaged database may have raised it."""
+    """Return whether a bug or a damaged database may have raised an error."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return code in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG}
 

@@ -61,7 +61,7 @@ class SqliteUsageLedger:
 
     @property
     def taken_by_add(self) -> Mapping[str, float]:
-        """What one call of `add` uses itself."""
+        """Return what one call of `add` uses itself, by counter."""
         return {"local_writes": 1.0}
 
     def add(self, entry: LedgerEntry) -> None:

@@ -1,4 +1,4 @@
-"""What `lakebed.processing` does with Arrow batches, done with rows that are tuples, one by one.
+"""Does with rows that are tuples, one by one, what `lakebed.processing` does with Arrow batches.
 
 For the simulation, and for tests as the plain model that the other is held against. Values are
 those of `row_layout`: keys are key values, times are numbers, maps are lists of pairs.

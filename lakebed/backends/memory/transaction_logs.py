@@ -21,7 +21,7 @@ class MemoryTransactionLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever written."""
+        """Return whether the log holds no entry."""
         return not self._bodies
 
     def append(

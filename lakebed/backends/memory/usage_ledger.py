@@ -14,7 +14,7 @@ class MemoryUsageLedger:
 
     @property
     def taken_by_add(self) -> Counts:
-        """What one call of `add` uses itself."""
+        """Return what one call of `add` uses itself: nothing."""
         return {}
 
     def add(self, entry: LedgerEntry) -> None:

@@ -1,4 +1,4 @@
-"""How long this process has lived, and how long it computed."""
+"""Measures how long this process has lived, and how long it computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a strategy's process runs: finds the entry point, and asks it about leaf after leaf.
+"""Runs as a strategy's process: finds the entry point, and asks it about leaf after leaf.
 
 What the strategy prints goes to the log: it is no answer.
 """

@@ -60,7 +60,7 @@ class BoundedServer(ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """Return the port on which the server listens."""
         return int(self.server_address[1])
 
     def serve(self, should_stop: Callable[[], bool]) -> None:

@@ -1,1 +1,1 @@
-"""What processes of a cluster run: they have a lake's objects, and the driver has the lake."""
+"""Programs of a cluster's processes: they have a lake's objects, and the driver has the lake."""

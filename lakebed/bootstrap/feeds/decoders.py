@@ -1,4 +1,4 @@
-"""What decoders need beside their settings: registries of schemas, descriptor sets."""
+"""Finds what decoders need beside their settings: registries of schemas, descriptor sets."""
 
 from __future__ import annotations
 

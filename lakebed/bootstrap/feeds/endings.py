@@ -1,4 +1,4 @@
-"""What lets tables forget connections, put together from the services of a lake."""
+"""Makes tables forget connections, by the services of a lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What policies ask for, held against what a table can do."""
+"""Compares what policies ask for with what a table can do."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What receivers of a feed are put together from, on any machine: without Arrow, so that functions
-start with it."""
+"""Builds the parts of a feed's receivers, on any machine: without Arrow, so that functions start
+with it."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class FeedReceiver(OpenLake):
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """Return the port on which the receiver listens."""
         return self._server.port
 
     def serve(self, should_stop: Callable[[], bool]) -> None:

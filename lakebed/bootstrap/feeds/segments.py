@@ -1,5 +1,5 @@
-"""What was pushed into feeds and waits, looked at by the names of feeds, also of those that were
-dropped."""
+"""Lists, shows and drops what was pushed into feeds and waits, by the names of feeds, also of those
+that were dropped."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def segments_dropped(app: App, feed: str, *, although_defined: bool) -> WaitingS
 
 
 def waits_in_file(app: App, feed: str) -> bool:
-    """Whether something waits that was pushed into a feed while only a file defined it."""
+    """Return whether something waits that was pushed into a feed while only a file defined it."""
     return any(True for _ in SegmentStore(app.objects, id_in_file(feed)).names(1))
 
 

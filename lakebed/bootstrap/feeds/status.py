@@ -1,4 +1,4 @@
-"""How feeds of a lake do, put together from its definitions, tables and leases."""
+"""Reports how feeds of a lake do, by its definitions, tables and leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What feeds of a lake need beside its tables: leases, definitions, secrets."""
+"""Opens what feeds of a lake need beside its tables: leases, definitions, secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of records of feeds, as callers of the library ask for it."""
+"""Finds what became of records of feeds, for callers of the library."""
 
 from __future__ import annotations
 

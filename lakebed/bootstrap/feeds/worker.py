@@ -60,7 +60,7 @@ class _Wishes(NamedTuple):
 
 
 def is_instance(app: App) -> bool:
-    """Whether a lake is an instance on AWS, which may have functions."""
+    """Return whether a lake is an instance on AWS, which may have functions."""
     return app.location.startswith(INSTANCE_SCHEME)
 
 

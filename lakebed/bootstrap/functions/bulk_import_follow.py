@@ -1,4 +1,4 @@
-"""What the function needs that looks how bulk imports ended."""
+"""Opens what the function needs that looks how bulk imports ended."""
 
 from __future__ import annotations
 

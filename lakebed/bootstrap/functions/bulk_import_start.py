@@ -1,4 +1,4 @@
-"""What the function needs that starts bulk imports of messages."""
+"""Opens what the function needs that starts bulk imports of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the function needs that commits what is queued: the batch it was handed is its queue."""
+"""Opens what the function needs that commits what is queued: the batch it was handed is its
+queue."""
 
 from __future__ import annotations
 

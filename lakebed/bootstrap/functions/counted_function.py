@@ -1,4 +1,4 @@
-"""How a function keeps what its runs used: by the clients that its services have."""
+"""Keeps what a function's runs used, by the clients that its services have."""
 
 from __future__ import annotations
 

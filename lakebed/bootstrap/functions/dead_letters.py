@@ -1,4 +1,4 @@
-"""What the function needs that frees what dead compaction jobs held."""
+"""Opens what the function needs that frees what dead compaction jobs held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the function needs that takes what senders push into feeds: a receiver for each feed."""
+"""Opens what the function needs that takes what senders push into feeds: a receiver for each
+feed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the function does that takes records of feeds whose sources trickle: what
-`lakebed feed run` does, for these feeds alone, and with an end."""
+"""Takes records of feeds whose sources trickle, in a function: does what `lakebed feed run` does,
+for these feeds alone, and with an end."""
 
 from __future__ import annotations
 

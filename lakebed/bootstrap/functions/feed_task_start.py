@@ -1,4 +1,4 @@
-"""What the function needs that starts tasks for feeds."""
+"""Opens what the function needs that starts tasks for feeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the function needs that publishes ends of jobs: the bus, and names of tables."""
+"""Opens what the function needs that publishes ends of jobs: the bus, and names of tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the functions need that answer users' queries."""
+"""Opens what the functions need that answer users' queries."""
 
 from __future__ import annotations
 

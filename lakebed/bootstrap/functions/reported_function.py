@@ -1,4 +1,4 @@
-"""How a function reports its release, at its events: by the clients that its services have."""
+"""Reports a function's release at its events, by the clients that its services have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions that work on tables are built on: opened without a parameter, and without Arrow.
+"""Opens the stores of functions that work on tables: without a parameter, and without Arrow.
 
 States of tables are kept in the function's own folder as long as it lives, and read again from log
 and snapshots when another one starts.

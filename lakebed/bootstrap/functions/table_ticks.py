@@ -1,4 +1,4 @@
-"""What a schedule's function needs: names and marks of tables, and the queue for one kind of
+"""Opens what a schedule's function needs: names and marks of tables, and the queue for one kind of
 work."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the functions need that start tasks."""
+"""Opens what the functions need that start tasks."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What counts, prices and bounds the work of a lake."""
+"""Counts, prices and bounds the work of a lake."""

@@ -1,4 +1,4 @@
-"""What a lake costs, from its ledger."""
+"""Reports what a lake costs, from its ledger."""
 
 from __future__ import annotations
 

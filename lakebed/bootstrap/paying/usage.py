@@ -1,4 +1,4 @@
-"""What keeps the usage of this process: of a function, a task, or any other program."""
+"""Keeps the usage of this process: of a function, a task, or any other program."""
 
 from __future__ import annotations
 

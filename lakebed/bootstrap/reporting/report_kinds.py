@@ -1,4 +1,4 @@
-"""What a report is asked, and what gives its rows."""
+"""Lists the kinds of reports: what each is asked, and what gives its rows."""
 
 from __future__ import annotations
 

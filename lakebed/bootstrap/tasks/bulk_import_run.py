@@ -1,4 +1,4 @@
-"""What the driver needs of a bulk import that came as a message."""
+"""Runs the driver of a bulk import that came as a message."""
 
 from __future__ import annotations
 

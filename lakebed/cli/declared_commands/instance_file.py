@@ -35,7 +35,8 @@ class SettingsFile:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a file of an instance. A directory has none, whatever lies there."""
+        """Return whether there is a file of an instance. A directory has none, whatever lies
+        there."""
         said = self._deployed is not None or self.unsaid is not None
         return said and self.path.exists()
 

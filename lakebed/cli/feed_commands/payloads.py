@@ -1,4 +1,4 @@
-"""What records hold, shown so that no terminal obeys it."""
+"""Shows what records hold, so that no terminal obeys it."""
 
 from __future__ import annotations
 

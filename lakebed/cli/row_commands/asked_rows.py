@@ -1,4 +1,4 @@
-"""Which rows and columns a command is asked for: options, and what the library takes."""
+"""Reads options for rows and columns, and makes of them what the library takes."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _csv(columns: pa.Schema, batches: Iterable[pa.RecordBatch], out: IO[bytes]) 
 
 
 def _csv_keeps(type_: pa.DataType) -> bool:
-    """Whether Arrow writes the type as we want it."""
+    """Return whether Arrow writes values of a type into CSV as we want them."""
     kinds = pa.types
     return not (kinds.is_nested(type_) or kinds.is_binary(type_) or kinds.is_timestamp(type_))
 

@@ -1,1 +1,1 @@
-"""What an account has, and what an instance needs of it."""
+"""Quotas of an account, and what an instance needs of them."""

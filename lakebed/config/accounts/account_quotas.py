@@ -1,4 +1,4 @@
-"""What an account has of quotas of AWS, as a deployment says it."""
+"""Reads the quotas that an account has, as a deployment says them."""
 
 from __future__ import annotations
 

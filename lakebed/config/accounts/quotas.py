@@ -1,4 +1,5 @@
-"""What an instance may use at one time of what AWS bounds by account and region: its quotas.
+"""Computes what an instance may use at one time of what AWS bounds by account and region: its
+quotas.
 
 Default settings fit an account that is new. Source of names and codes: the console of Service
 Quotas; of what new accounts have: "Lambda quotas" in the AWS Lambda Developer Guide, "Amazon ECS

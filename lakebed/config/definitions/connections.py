@@ -1,4 +1,5 @@
-"""What leads a feed into tables: `[connection.NAME]` of a file of feeds."""
+"""Checks the definition of a connection, which leads a feed into tables: `[connection.NAME]` of a
+file of feeds."""
 
 from __future__ import annotations
 
@@ -113,13 +114,13 @@ class DefinedConnection(ConnectionSettings, frozen=True, kw_only=True):
 
     @property
     def routing(self) -> Route | None:
-        """Which table a row belongs to; None: there is one."""
+        """Return the rule by which a row's table is chosen; None: there is one table."""
         at = at_of("connection", self.name, "route")
         return route_of(self.route, at=at) if self.route else None
 
     @property
     def tables(self) -> list[str]:
-        """The tables that get its rows."""
+        """Return the names of the tables that get its rows."""
         route = self.routing
         return [self.table] if route is None else route.names
 

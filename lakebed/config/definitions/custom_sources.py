@@ -47,7 +47,7 @@ class CustomFeed(CustomSettings, frozen=True, kw_only=True):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the same position gives the same records."""
+        """Return whether the same position gives the same records."""
         return self.ordered
 
 

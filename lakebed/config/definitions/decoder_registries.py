@@ -1,4 +1,4 @@
-"""Where a decoder finds schemas, and what stands in front of its records."""
+"""Checks where a decoder finds schemas, and what stands in front of its records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RegistryOf(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_glue(self) -> bool:
-        """Whether it is that of AWS Glue."""
+        """Return whether the registry is that of AWS Glue."""
         return self.url.partition(":")[0] == "glue"
 
     @property

@@ -38,7 +38,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        """The tables, each once, by name."""
+        """Return the names of the tables, each once, in ascending order."""
         return sorted({*self.tables.values(), *([self.otherwise] if self.otherwise else [])})
 
     def values_of(self, table: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""What an instance is deployed with, and what its deployment made."""
+"""Settings that an instance is deployed with, and resources that its deployment made."""

@@ -1,4 +1,4 @@
-"""How an instance is set, as its parameter records it: what differs from the defaults.
+"""Records how an instance is set, in its parameter: what differs from the defaults.
 
 People and functions that read tables may read the parameter, so it holds no secret. Of all
 settings, only addresses of `notices_https` may hold one, a token in the path: they are recorded as

@@ -1,4 +1,4 @@
-"""What is to be deployed: the file of an instance, and what the command says beside it."""
+"""Reads what is to be deployed: the file of an instance, and what the command says beside it."""
 
 from __future__ import annotations
 

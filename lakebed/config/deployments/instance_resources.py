@@ -1,4 +1,5 @@
-"""What the deployment of an instance made, as it writes it into the instance's parameter."""
+"""Encodes what the deployment of an instance made, as it writes it into the instance's
+parameter."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What people may do with an instance: who has which role, and what IAM must allow them."""
+"""Rights of people in an instance: who has which role, and what IAM must allow them."""

@@ -1,4 +1,4 @@
-"""What IAM must allow who reads a table, or writes to it, by the library: statements of a policy.
+"""Writes the statements of a policy that let readers and writers of a table use it by the library.
 
 `lakebed table policy` writes them for one table, the stack `people` for all. Partitions of DynamoDB
 and keys in S3 begin with a table's id, so a statement names one table by conditions and by ARNs.

@@ -1,1 +1,1 @@
-"""What senders write: parts of users' messages, and what S3 says of files."""
+"""Parts of what senders write: of users' messages, and of what S3 says of files."""

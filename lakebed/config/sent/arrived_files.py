@@ -1,4 +1,4 @@
-"""What S3 says of a file that arrived, as EventBridge hands it on.
+"""Reads what S3 says of a file that arrived, as EventBridge hands it on.
 
 Source: "EventBridge event message structure", Amazon S3 User Guide. Unlike in S3's own
 notifications, the key is as it is, not encoded.

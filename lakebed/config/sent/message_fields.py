@@ -1,4 +1,4 @@
-"""What fields the messages of users have, in words: for their pages."""
+"""Describes the fields of users' messages in words, for their pages."""
 
 from __future__ import annotations
 

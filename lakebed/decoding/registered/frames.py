@@ -1,4 +1,4 @@
-"""What registries put in front of a record: the id of its schema."""
+"""Reads what registries put in front of a record: the id of its schema."""
 
 from __future__ import annotations
 

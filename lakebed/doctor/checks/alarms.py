@@ -1,4 +1,4 @@
-"""What was deployed: does an operator hear of trouble?"""
+"""Checks what was deployed: does an operator hear of trouble?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who am I: which account, and what do these credentials, or this user, permit?"""
+"""Checks who asks: which account, and what do these credentials, or this user, permit?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was deployed: is there room, and what tasks and imports run on?"""
+"""Checks what was deployed: is there room, and what tasks and imports run on?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was deployed: can the lake be opened, and of which release is it?"""
+"""Checks what was deployed: can the lake be opened, and of which release is it?"""
 
 from __future__ import annotations
 

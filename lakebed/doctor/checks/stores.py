@@ -1,4 +1,4 @@
-"""What was deployed: are bucket, tables and keys as they were made?"""
+"""Checks what was deployed: are bucket, tables and keys as they were made?"""
 
 from __future__ import annotations
 

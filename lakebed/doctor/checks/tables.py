@@ -1,4 +1,4 @@
-"""How it goes: tables."""
+"""Checks how the tables of a lake do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was deployed: does each schedule, queue and function lead to the next?"""
+"""Checks what was deployed: does each schedule, queue and function lead to the next?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _sources(patient: Patient) -> Iterator[tuple[str, list[EventSource]]]:
 
 
 def is_paused(patient: Patient) -> bool:
-    """Whether each schedule rests: that is how the setting `paused` is deployed."""
+    """Return whether each schedule rests: that is how the setting `paused` is deployed."""
     schedules = _schedules(patient)
     return bool(schedules) and not any(rule.enabled for rule in schedules)
 

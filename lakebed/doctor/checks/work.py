@@ -1,4 +1,4 @@
-"""How it goes: messages, jobs and schedules."""
+"""Checks how messages, jobs and schedules do."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What operators ask of feeds, and do to them."""
+"""Answers what operators ask of feeds, and does what they want done to them."""

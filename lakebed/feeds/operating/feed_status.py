@@ -1,4 +1,4 @@
-"""How feeds do: what is wanted of them, what their tables say, and what workers say."""
+"""Reports how feeds do: what is wanted of them, what their tables say, and what workers say."""
 
 from __future__ import annotations
 

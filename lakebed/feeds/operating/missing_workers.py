@@ -1,4 +1,4 @@
-"""How many workers are wanted, as one process hears it from the beats of all."""
+"""Counts how many workers are wanted, as one process hears it from the beats of all."""
 
 from __future__ import annotations
 

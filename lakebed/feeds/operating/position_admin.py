@@ -227,8 +227,8 @@ def known_feeds(state: TableState, table: OpenTable, feed: str | None) -> list[C
 
 
 def _has_quarantined(state: TableState, known: Connection, source_split: str) -> bool:
-    """Whether the quarantine may hold records of a source split: those that are taken again are
-    looked for there, so that none is in both (R13)."""
+    """Return whether the quarantine may hold records of a source split: those that are taken again
+    are looked for there, so that none is in both (R13)."""
     rows = ledger_of(state, known)
     return any(tally.quarantined for name, _, tally in rows if name == source_split)
 

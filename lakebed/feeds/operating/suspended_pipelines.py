@@ -1,4 +1,4 @@
-"""How a worker ends a pipeline, and what it keeps of those that are suspended."""
+"""Ends pipelines of a worker, and keeps what is needed of those that are suspended."""
 
 from __future__ import annotations
 

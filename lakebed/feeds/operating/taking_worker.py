@@ -39,7 +39,8 @@ class TakingWorker(FeedWorker[BatchT]):
         self.run(is_over)
 
     def _is_idle(self) -> bool:
-        """Whether each pipeline has nothing to read or to commit, or waits to be tried again."""
+        """Return whether each pipeline has nothing to read or to commit, or waits to be tried
+        again."""
         now = self._clock.monotonic()
         return self._asked is not None and all(
             work.again > now or (work.pipeline is not None and work.pipeline.is_idle)

@@ -1,5 +1,5 @@
-"""How far the feeds of a table have come in event time, and their windows, for those who wait for
-one to be complete."""
+"""Lists how far the feeds of a table have come in event time, and their windows, for those who wait
+for one to be complete."""
 
 from __future__ import annotations
 

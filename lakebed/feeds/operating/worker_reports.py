@@ -1,4 +1,4 @@
-"""What workers say of themselves in their beats, and which of them are heard."""
+"""Reads what workers say of themselves in their beats, and which of them are heard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done while a source is faster than its table: a pure decision, of what is seen each turn.
+"""Decides what is done while a source is faster than its table, by what is seen each turn. Pure.
 
 A connection is congested when what the source has beyond what was read has grown for five seconds.
 Then the rungs of its policy are tried, one after the other, until everything is read, or all but
@@ -77,18 +77,18 @@ class Congestion:
 
     @property
     def rung(self) -> Rung | None:
-        """What is done now; None: it is not congested."""
+        """Return what is done now; None: it is not congested."""
         return None if self._rung is None else self._rules.rungs[self._rung]
 
     @property
     def spills(self) -> bool:
-        """Whether records wait on the disk."""
+        """Return whether records wait on the disk."""
         done = () if self._rung is None else self._rules.rungs[: self._rung + 1]
         return "spill" in done
 
     @property
     def relief(self) -> Relief:
-        """What the next round leaves out."""
+        """Return what the next round leaves out."""
         done = () if self._rung is None else self._rules.rungs[: self._rung + 1]
         return Relief(
             self._keep if "throttle" in done else 1.0,
@@ -124,8 +124,8 @@ class Congestion:
             self._go_on(look, is_full=is_full)
 
     def _is_almost_read(self, look: _Look) -> bool:
-        """Whether less is left than was taken in a second: of a source that never ends, no look
-        finds that everything was read."""
+        """Return whether less is left than was taken in a second: of a source that never ends, no
+        look finds that everything was read."""
         if self._rung is None:
             return False
         seconds = look.at - self._looks[0].at

@@ -1,4 +1,4 @@
-"""How many workers feeds need: pure figures over what workers say in their beats."""
+"""Computes how many workers feeds need, from what workers say in their beats. Pure."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Elasticity:
 
 
 def has_spare(reports: Iterable[LoadReport], running: int) -> bool:
-    """Whether one worker fewer would have enough to spare. running: how many live."""
+    """Return whether one worker fewer would have enough to spare. running: how many live."""
     return running > 1 and sum(one.load for one in reports) <= (1 - SPARE) * (running - 1)
 
 

@@ -47,7 +47,7 @@ class Flow:
 
     @property
     def standing(self) -> tuple[Rung | None, bool]:
-        """What is done about congestion, if there is any, and whether it lags."""
+        """Return what is done about congestion, None: there is none, and whether it lags."""
         return self.congestion.rung, self.lag.is_lagging
 
     def read(self, records: int) -> None:

@@ -1,4 +1,5 @@
-"""What a pipeline is to commit because an operator wants it: all that it held when it heard."""
+"""Holds what a pipeline is to commit because an operator wants it: all that it held when it
+heard."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ class Flush(Generic[BatchT]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether something is to be committed for it."""
+        """Return whether something is to be committed for the flush."""
         return bool(self._ends)
 
     @property
     def done(self) -> int:
-        """The number of the last wish that is fulfilled."""
+        """Return the number of the last wish that is fulfilled."""
         return self._done
 
     def ask(self, number: int, splits: Iterable[OpenSplit[BatchT]]) -> None:

@@ -132,7 +132,7 @@ class OldItems(ForgottenItems):
         return None
 
     def _has_room(self, state: TableState, known: Connection) -> bool:
-        """Whether a connection has so few items that all are spared."""
+        """Return whether a connection has so few items that all are spared."""
         spared = self._spared + self._spared // 2
         return bool(spared) and has_room_for(state, known, 0, spared)
 

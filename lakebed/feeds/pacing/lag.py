@@ -1,4 +1,4 @@
-"""How long a connection's oldest record waits that it has not taken: pure figures.
+"""Computes how long a connection's oldest record waits that it has not taken. Pure.
 
 A source says how far it reaches. Who remembers when it said so knows how old a record is at the
 least that is not taken yet, by one clock, whatever times records have. All times are seconds of one

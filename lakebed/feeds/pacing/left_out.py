@@ -33,7 +33,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     @property
     def any(self) -> Mask:
-        """All that are left out."""
+        """Return the mask of all records that are left out."""
         return self.sampled | self.discarded | self.equal
 
 

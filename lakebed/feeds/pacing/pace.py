@@ -1,4 +1,4 @@
-"""How fast a process may read: a token bucket that holds one second's records."""
+"""Bounds how fast a process may read: a token bucket that holds one second's records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Pace:
         self._at = now
 
     def may_read(self, now: float) -> bool:
-        """Whether something may be read now."""
+        """Return whether something may be read now."""
         if not self._per_second:
             return True
         added = (now - self._at) * self._per_second

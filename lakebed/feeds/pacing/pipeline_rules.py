@@ -1,4 +1,4 @@
-"""How a connection works: what its definition and its policy say of its pipeline."""
+"""Defines how a connection works: what its definition and its policy say of its pipeline."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class SpillingSource(Generic[BatchT]):
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no more: then the next rung is tried."""
+        """Return whether the spool takes no more: then the next rung is tried."""
         return self._is_full or self._off_until is not None
 
     def splits(self) -> list[SourceSplit]:

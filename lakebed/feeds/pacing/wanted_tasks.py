@@ -1,4 +1,5 @@
-"""How many tasks of a platform feeds want, by what is defined and what workers say in their beats.
+"""Computes how many tasks of a platform feeds want, from what is defined and what workers say in
+their beats.
 
 Who starts tasks and each task decide by the same beats, and neither sends the other anything. The
 starter has no memory, so it only starts: as many as are missing, at once. A task decides by its own

@@ -1,5 +1,5 @@
-"""How many workers a lake's feeds want, by what is defined: each process that asks at one moment
-gets the same answer."""
+"""Computes how many workers a lake's feeds want, from what is defined: each process that asks at
+one moment gets the same answer."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def _policies_at_work(known: KnownDefinitions) -> list[Policy]:
 
 
 def is_needed(worker: WorkerId, living: Collection[WorkerId], wanted: int) -> bool:
-    """Whether a worker is one of those that are wanted: the first ones by name, of those that
-    live. So all who see the same workers agree which of them may end."""
+    """Return whether a worker is one of those that are wanted: the first ones by name, of those
+    that live. So all who see the same workers agree which of them may end."""
     return sum(other < worker for other in living) < wanted

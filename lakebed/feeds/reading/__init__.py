@@ -1,1 +1,1 @@
-"""How pipelines of one process read a source."""
+"""Reads a source for the pipelines of one process."""

@@ -66,12 +66,12 @@ class ReadOnce(Generic[BatchT]):
 
     @property
     def users(self) -> int:
-        """How many pipelines have it open."""
+        """Return the number of pipelines that have the source open."""
         return self._users
 
     @property
     def kept_bytes(self) -> int:
-        """How many bytes of records are kept."""
+        """Return how many bytes of records are kept."""
         return self._size
 
     def join(self) -> RecordSource[BatchT]:
@@ -104,7 +104,7 @@ class ReadOnce(Generic[BatchT]):
             self._size -= self._kept.popitem(last=False)[1].size
 
     def awaits(self, split: str) -> bool:
-        """Whether more readers of a source split are about to come."""
+        """Return whether more readers of a source split are about to come."""
         return self._monotonic() < self._shares[split].joined_by
 
     def forget(self, split: str, before: int | None) -> None:

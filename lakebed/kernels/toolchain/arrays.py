@@ -1,4 +1,5 @@
-"""Where the values of numpy's arrays are. `array.ctypes.data` takes ten times as long as this."""
+"""Finds where the values of numpy's arrays are. `array.ctypes.data` takes ten times as long as
+this."""
 
 from __future__ import annotations
 

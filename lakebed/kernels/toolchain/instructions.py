@@ -1,4 +1,4 @@
-"""What `memory` names, as numba compiles it. Loaded only where kernels are compiled."""
+"""Compiles what `memory` names, by numba. Loaded only where kernels are compiled."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def load(function: FunctionType, directories: Sequence[Path]) -> Callable[..., i
 
 
 def is_kept(function: FunctionType, directories: Sequence[Path]) -> bool:
-    """Whether one of the directories holds a kernel, whole."""
+    """Return whether one of the directories holds a kernel, whole."""
     return _found(function, directories) is not None
 
 
@@ -120,7 +120,7 @@ class _Kernel:
 
 
 def is_record(hint: object) -> TypeGuard[type[tuple[Any, ...]]]:
-    """Whether an argument is a named tuple of numbers and arrays."""
+    """Return whether a type is that of a named tuple of numbers and arrays."""
     return isinstance(hint, type) and issubclass(hint, tuple)
 
 

@@ -1,4 +1,5 @@
-"""Whether the compiled loops can be used here. Asking loads numba only where none are kept."""
+"""Finds whether the compiled loops can be used here. Asking loads numba only where none are
+kept."""
 
 from __future__ import annotations
 
@@ -15,17 +16,19 @@ compiled with a check of every row and index."""
 
 
 def available() -> bool:
-    """Whether kernels can be called. Where numba is absent or unfit, the log says so once."""
+    """Return whether kernels can be called. Where numba is absent or unfit, the log says so
+    once."""
     return os.environ.get(SWITCH) != "off" and _loads()
 
 
 def always() -> bool:
-    """Whether small jobs are to use kernels too, for tests and for workers that live long."""
+    """Return whether small jobs are to use kernels too, for tests and for workers that live
+    long."""
     return os.environ.get(SWITCH) == "always"
 
 
 def checked() -> bool:
-    """Whether kernels are compiled with checks, for tests and for hunting a bug."""
+    """Return whether kernels are compiled with checks, for tests and for hunting a bug."""
     return os.environ.get(SWITCH) == "checked"
 
 

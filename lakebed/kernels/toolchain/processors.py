@@ -1,4 +1,5 @@
-"""Which processor machine code is for: the one at hand, or a baseline that many machines have.
+"""Names the processor that machine code is for: the one at hand, or a baseline that many machines
+have.
 
 The variables of numba choose another processor; what it compiles for then is repeated here, because
 directories of machine code are named after it.
@@ -27,7 +28,8 @@ class Processor(NamedTuple):
     features: str
 
     def supported(self) -> bool:
-        """Whether the machine at hand has all features, and so runs code for this processor."""
+        """Return whether the machine at hand has all features, and so runs code for this
+        processor."""
         here = binding.get_host_cpu_features()
         wanted = (feature.lstrip("+") for feature in self.features.split(","))
         return all(here.get(feature, False) for feature in wanted)

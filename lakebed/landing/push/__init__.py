@@ -1,1 +1,1 @@
-"""What is pushed into a feed: kept as segments before its sender hears success, then landed."""
+"""Keeps what is pushed into a feed as segments before its sender hears success, then lands it."""

@@ -1,4 +1,4 @@
-"""What comes through a socket, cut into whole records. It holds no socket."""
+"""Cuts what comes through a socket into whole records. It holds no socket."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FramedRecords:
 
     @property
     def is_between(self) -> bool:
-        """Whether no record has begun."""
+        """Return whether no record has begun."""
         return not self._rest
 
     def _end_of_lines(self, begin: int) -> int:

@@ -1,4 +1,5 @@
-"""What was pushed into a feed as a source without order: each segment is an item (protocol R8).
+"""Reads what was pushed into a feed as a source without order: each segment is an item (protocol
+R8).
 
 Positions count records in the chain of commits, so the landing gives the order (R10). A segment is
 deleted by its name after the entry that took it is in the log (R11).

@@ -48,7 +48,7 @@ class Segment(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many records it has."""
+        """Return the number of records in the segment."""
         return record_count(self.framing, self.body)
 
 

@@ -1,4 +1,5 @@
-"""When a table may do something else with its rows than before, and what becomes of rows in files.
+"""Decides when a table may do something else with its rows than before, and what becomes of rows in
+files.
 
 Some of them the old processing would have left out, or made one of several: whether it has, is up
 to compactions. A change is right where no query shows it. So what was left out stays left out, and
@@ -74,8 +75,8 @@ def _check_age_off(old: AgeOff | None, new: AgeOff | None) -> None:
 
 
 def _check_group_ages(old: Processing, new: Processing) -> None:
-    """What a group is follows from the span, for rows that were merged and for those that were
-    not."""
+    """Refuse another age-off or aggregation where groups age: what a group is follows from the
+    span, for rows that were merged and for those that were not."""
     if (old.age_off, old.aggregate) != (new.age_off, new.aggregate):
         hint = f"where age-off goes by a merged field, it stays as it is: {_CLEAR}"
         raise InvalidError("the way groups age cannot change", part="age_off", hint=hint)

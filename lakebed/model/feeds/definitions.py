@@ -96,7 +96,7 @@ class Put(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[DefinitionKind, str]:
-        """Which definition it changes."""
+        """Return the kind and name of the definition that it changes."""
         return self.definition.kind, self.definition.name
 
 
@@ -113,7 +113,7 @@ class Drop(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[DefinitionKind, str]:
-        """Which definition it changes."""
+        """Return the kind and name of the definition that it changes."""
         return self.kind, self.name
 
 
@@ -127,7 +127,7 @@ class Want(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[DefinitionKind, str]:
-        """Which definition it changes."""
+        """Return the kind and name of the definition that it changes."""
         return self.kind, self.name
 
 
@@ -140,7 +140,7 @@ class NoteFailure(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[DefinitionKind, str]:
-        """Which definition it changes."""
+        """Return the kind and name of the definition that it changes."""
         return self.kind, self.name
 
 
@@ -214,7 +214,7 @@ def after(
 
 
 def has_happened(stored: StoredDefinition | None, change: Drop | NoteFailure) -> bool:
-    """Whether nothing is left to do: it was dropped at that version, or failed that way."""
+    """Return whether nothing is left to do: it was dropped at that version, or failed that way."""
     if stored is None:
         return False
     if isinstance(change, Drop):

@@ -1,5 +1,5 @@
-"""Which connections are to be forgotten by the tables that know them, as a registry keeps it: pure
-decisions that every backend shares."""
+"""Decides which connections are to be forgotten by the tables that know them, as a registry keeps
+it. Pure, and every backend shares it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which feeds are to commit what they hold, as a registry keeps it: pure decisions that every
-backend shares."""
+"""Decides which feeds are to commit what they hold, as a registry keeps it. Pure, and every backend
+shares it."""
 
 from __future__ import annotations
 

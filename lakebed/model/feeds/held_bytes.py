@@ -1,4 +1,4 @@
-"""How many bytes of records all pipelines of a process hold, together."""
+"""Counts how many bytes of records all pipelines of a process hold, together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HeldBytes:
 
     @property
     def room(self) -> int:
-        """How many more may be read."""
+        """Return how many more bytes may be read."""
         return max(0, self.bytes_max - sum(self._held.values()))
 
     def hold(self, holder: object, size: int) -> None:
@@ -38,8 +38,8 @@ class HeldBytes:
             self._held.pop(holder, None)
 
     def is_to_commit(self, holder: object) -> bool:
-        """Whether there is no room, and this one holds the most: its commit makes the most room by
-        one entry."""
+        """Return whether there is no room, and a holder holds the most: its commit makes the most
+        room by one entry."""
         return not self.room and self._held.get(holder, 0) == max(self._held.values(), default=-1)
 
 

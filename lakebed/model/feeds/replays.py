@@ -25,7 +25,7 @@ class ReplayName(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The source split that the replay is itself."""
+        """Return the name of the source split that the replay is itself."""
         return f"replay:{self.number}:{self.split}"
 
 

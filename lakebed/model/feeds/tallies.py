@@ -1,4 +1,4 @@
-"""What became of the records of a commit: each is counted once (protocol R12)."""
+"""Counts what became of the records of a commit: each is counted once (protocol R12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decoder says of a record: that it became a row, or why not."""
+"""Defines what a decoder says of a record: that it became a row, or why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether any row of a group may be kept by a predicate, from the smallest and largest values."""
+"""Decides whether a predicate may keep any row of a group, from the smallest and largest values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BoundsOf = Callable[[str], FieldBounds]
 
 
 def may_keep(predicate: Predicate, bounds: BoundsOf) -> bool:
-    """Whether a checked predicate may be true for some row."""
+    """Return whether a checked predicate may be true for some row."""
     return _possible(predicate, bounds)[0]
 
 

@@ -134,31 +134,31 @@ class FieldTests:
         return Compare(self.name, ">=", value)
 
     def is_in(self, values: Iterable[object]) -> In:
-        """Whether the value is one of these."""
+        """Return a predicate: the value is one of these."""
         return In(self.name, tuple(values))
 
     def between(self, least: object, most: object) -> And:
-        """Whether the value is one of these two, or lies between them."""
+        """Return a predicate: the value is one of these two, or lies between them."""
         return And((Compare(self.name, ">=", least), Compare(self.name, "<=", most)))
 
     def like(self, pattern: str, escape: str | None = None) -> Like:
-        """Whether a text has a pattern of SQL: `%` is any text, `_` one character. escape: makes
-        the next character of the pattern stand for itself."""
+        """Return a predicate: the text matches a pattern of SQL, in which `%` is any text, `_` one
+        character. escape: makes the next character of the pattern stand for itself."""
         return Like(self.name, pattern, escape)
 
     def starts_with(self, prefix: str) -> Like:
-        """Whether a text begins with another one."""
+        """Return a predicate: the text begins with another one."""
         if not isinstance(prefix, str):
             raise InvalidError("a prefix is text", field=self.name, got=type(prefix).__name__)
         pattern, escape = literal_pattern(prefix)
         return Like(self.name, pattern + ANY, escape)
 
     def is_null(self) -> IsNull:
-        """Whether there is no value."""
+        """Return a predicate: there is no value."""
         return IsNull(self.name)
 
     def is_not_null(self) -> IsNotNull:
-        """Whether there is a value."""
+        """Return a predicate: there is a value."""
         return IsNotNull(self.name)
 
 
@@ -218,7 +218,7 @@ def fields_of(predicate: Predicate) -> frozenset[str]:
 
 
 def tests_patterns(predicate: Predicate) -> bool:
-    """Whether some test is `like`, which older releases cannot read."""
+    """Return whether some test is `like`, which older releases cannot read."""
     match predicate:
         case And(parts) | Or(parts):
             return any(map(tests_patterns, parts))

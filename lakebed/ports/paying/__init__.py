@@ -1,1 +1,1 @@
-"""What work used, and what was billed for it."""
+"""Records what work used, and what was billed for it."""

@@ -41,7 +41,7 @@ class UsageLedger(Protocol):
 
     @property
     def taken_by_add(self) -> Mapping[str, float]:
-        """What one call of `add` uses itself, by counter."""
+        """Return what one call of `add` uses itself, by counter."""
         ...
 
     def add(self, entry: LedgerEntry) -> None:

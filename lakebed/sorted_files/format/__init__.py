@@ -1,1 +1,2 @@
-"""What the other rooms share: keys as bytes, schemas as Arrow, notes and samples of files."""
+"""Formats that the other rooms share: keys as bytes, schemas as Arrow, notes and samples of
+files."""

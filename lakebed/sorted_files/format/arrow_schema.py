@@ -188,7 +188,7 @@ def _nested_text_form(arrow: pa.DataType, field: str, levels: int) -> object:
 
 
 def is_list(arrow: pa.DataType) -> bool:
-    """Whether it is a list of any layout."""
+    """Return whether a type is a list of any layout."""
     kinds = pa.types
     return bool(
         kinds.is_list(arrow)

@@ -1,4 +1,5 @@
-"""What our files say about themselves in the footer's key-value metadata, beside Parquet's own.
+"""Writes and reads what our files say about themselves in the footer's key-value metadata, beside
+Parquet's own.
 
 lakebed.format   a number; other numbers are refused
 lakebed.sample   equi-depth sample of the row keys

@@ -1,4 +1,4 @@
-"""Which types of Arrow become another without losing a value."""
+"""Decides which types of Arrow become another without losing a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def fits(got: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type can become another without loss, at least where they are exact.
+    """Return whether values of a type can become another without loss, at least where they are
+    exact.
 
     Times of a finer unit fit when no value has a remainder, which only the values show.
     """

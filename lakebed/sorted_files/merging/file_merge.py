@@ -1,4 +1,4 @@
-"""What becomes of many files that are made one: row groups copied, merged here, or by helpers."""
+"""Makes one file of many: copies row groups, or merges them, here or by helpers."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class MergeHelpers:
 
     @functools.cached_property
     def scratch(self) -> ObjectStore:
-        """Where helpers leave what they merged."""
+        """Return the store in which helpers leave what they merged."""
         return self._open_scratch()
 
     def each(self, help_: Help, *, at_most: int | None = None) -> None:

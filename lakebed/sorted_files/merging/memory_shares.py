@@ -1,4 +1,4 @@
-"""What a merge may hold, and how its inputs share it."""
+"""Computes what a merge may hold, and how its inputs share it."""
 
 from __future__ import annotations
 

@@ -144,8 +144,8 @@ def _spans(read: PartRead, tail: Described) -> list[_Span]:
 
 
 def _same_columns(found: pa.Schema, columns: pa.Schema) -> bool:
-    """Whether a file has these columns, in this order, with these numbers. What Arrow calls the
-    entries of a map differs before and after Parquet, and is not compared."""
+    """Return whether a file has these columns, in this order, with these numbers. What Arrow calls
+    the entries of a map differs before and after Parquet, and is not compared."""
     return len(found) == len(columns) and all(
         own.equals(wanted) and own.metadata == wanted.metadata
         for own, wanted in zip(found, columns, strict=True)
@@ -153,7 +153,7 @@ def _same_columns(found: pa.Schema, columns: pa.Schema) -> bool:
 
 
 def _is_full(tail: Described, row_groups: range) -> bool:
-    """Whether these row groups are as large as row groups are, or almost."""
+    """Return whether these row groups are as large as row groups are, or almost."""
     rows = [tail.rows_of(row_group) for row_group in row_groups]
     sizes = [n * tail.row_groups[g].row_bytes for n, g in zip(rows, row_groups, strict=True)]
     least = FILL_MIN * len(row_groups)

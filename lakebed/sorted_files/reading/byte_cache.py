@@ -1,4 +1,4 @@
-"""What was used lately and may be used again, bounded by bytes."""
+"""Keeps what was used lately and may be used again, bounded by bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ByteCache(Generic[KeyT, ValueT]):
 
     @property
     def size(self) -> int:
-        """How many bytes are held."""
+        """Return how many bytes are held."""
         return self._bytes
 
     def get(self, key: KeyT) -> ValueT | None:

@@ -1,5 +1,5 @@
-"""Which rows of a file are wanted: ranges of whole keys, filters on further key fields, a test of
-values."""
+"""Decides which rows of a file are wanted: ranges of whole keys, filters on further key fields, a
+test of values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class KeyBoxes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no key lies in any of them."""
+        """Return whether no key lies in any range."""
         return not self._spans
 
     def meets(self, key_range: KeyRange) -> list[KeyRange]:
@@ -82,16 +82,16 @@ class RowFilter:
         self._ends = [r.max for r in self.ranges if r.max is not None]
 
     def wants_all(self, first: bytes, last: bytes) -> bool:
-        """Whether every row with a key from first to last is wanted."""
+        """Return whether every row with a key from first to last is wanted."""
         return not self.asks_columns and self.covers(first, last)
 
     def covers(self, first: bytes, last: bytes) -> bool:
-        """Whether every key from first to last is wanted, whatever its columns hold."""
+        """Return whether every key from first to last is wanted, whatever its columns hold."""
         met = self._met(first, last)
         return bool(met) and met[0].contains(first) and met[0].contains(last)
 
     def may_want(self, first: bytes, last: bytes) -> bool:
-        """Whether some row with a key from first to last may be wanted."""
+        """Return whether some row with a key from first to last may be wanted."""
         return bool(self._met(first, last))
 
     def _met(self, first: bytes, last: bytes) -> tuple[KeyRange, ...]:
@@ -102,23 +102,23 @@ class RowFilter:
 
     @property
     def asks_columns(self) -> bool:
-        """Whether more than the range of whole keys decides."""
+        """Return whether more than the range of whole keys decides."""
         return bool(self._boxes) or self._test is not None
 
     @property
     def asks_bounds(self) -> bool:
-        """Whether `may_want_columns` may rule out what the ranges of whole keys do not."""
+        """Return whether `may_want_columns` may rule out what the ranges of whole keys do not."""
         return bool(self._boxes) or self._bounds_say_more
 
     @property
     def bounded_fields(self) -> frozenset[str]:
-        """The fields whose bounds may rule out what the ranges of whole keys do not."""
+        """Return the fields whose bounds may rule out what the ranges of whole keys do not."""
         keys = {field.name for field in self.fields} if self._boxes else set()
         test = self._test.fields if self._test is not None and self._bounds_say_more else ()
         return frozenset(keys.union(test))
 
     def may_want_columns(self, bounds: BoundsOf) -> bool:
-        """Whether some row of a group whose fields have these bounds may be wanted."""
+        """Return whether some row of a group whose fields have these bounds may be wanted."""
         if self._test is not None and not self._test.may_keep(bounds):
             return False
         if not self._boxes:

@@ -1,4 +1,4 @@
-"""What a merge keeps of the files that it has open: few whole tails, of the others summaries.
+"""Keeps what a merge needs of the files that it has open: few whole tails, of the others summaries.
 
 A summary has the keys at which row groups begin, and where in the tail each is described. That is
 read again when the merge gets there, and compared with checksums that were taken when the tail was

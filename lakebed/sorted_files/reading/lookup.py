@@ -167,8 +167,8 @@ def _memory(tail: Tail, choice: Choice) -> int:
 def _are_too_many(
     reads: Sequence[PartRead], tails: Sequence[Tail], tested: AbstractSet[int]
 ) -> bool:
-    """Whether it is known, or too dear to find out, that there are too many pages. tested: indices
-    of reads whose tests may rule out pages."""
+    """Return whether it is known, or too dear to find out, that there are too many pages. tested:
+    indices of reads whose tests may rule out pages."""
     whole = looked_at = 0
     for index, (read, tail) in enumerate(zip(reads, tails, strict=True)):
         if index in tested:

@@ -1,4 +1,4 @@
-"""What is known of row groups that were read, kept for who reads on in the same files."""
+"""Keeps what is known of row groups that were read, for who reads on in the same files."""
 
 from __future__ import annotations
 

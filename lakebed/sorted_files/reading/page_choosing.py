@@ -1,4 +1,5 @@
-"""Which pages of a file may hold wanted rows: rows of row groups, and for each column its pages."""
+"""Chooses the pages of a file that may hold wanted rows: rows of row groups, and for each column
+its pages."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def tests_pages(read: PartRead, tail: Tail) -> bool:
-    """Whether a test may rule out pages of a file: those of some column of values have bounds."""
+    """Return whether a test may rule out pages of a file: those of some column of values have
+    bounds."""
     values = read.wanted.bounded_fields.difference(field.name for field in read.wanted.fields)
     if not values or not tail.row_groups:
         return False

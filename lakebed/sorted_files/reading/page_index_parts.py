@@ -1,4 +1,4 @@
-"""What the page index of a file says, parsed when it is needed, one row group and column at a time.
+"""Parses the page index of a file when it is needed, one row group and column at a time.
 
 Tails stay bytes; what was parsed of them is kept in one cache for all files, bounded by bytes.
 """
@@ -107,7 +107,7 @@ class FileIndex:
 
     @property
     def footer(self) -> Footer:
-        """The footer, without its row groups."""
+        """Return the footer, without its row groups."""
 
         def parse() -> tuple[Footer, int]:
             footer = self._tail.footer
@@ -117,7 +117,7 @@ class FileIndex:
 
     @property
     def flat_columns(self) -> dict[str, int]:
-        """The indices of flat columns among Parquet's, by their names."""
+        """Return the indices of flat columns among Parquet's, by their names."""
 
         def parse() -> tuple[dict[str, int], int]:
             numbered = enumerate(self.footer.columns)

@@ -194,7 +194,7 @@ class _Guard:
 
 
 def _fits(ranges: Sequence[tuple[int, int]], share: Share) -> bool:
-    """Whether a row group can be read with one request."""
+    """Return whether a row group can be read with one request."""
     return sum(end - start for start, end in ranges) <= share.file_bytes
 
 

@@ -1,5 +1,5 @@
-"""What a query reads: tails of many files at once, then pages of all of them, or row groups ahead
-of the merge."""
+"""Reads for a query: tails of many files at once, then pages of all of them, or row groups ahead of
+the merge."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ class QuerySources:
             self._figures.row_groups_met += len(row_groups_met(tails[index], reads[index].wanted))
 
     def _tests_pages(self, merges: Sequence[Sequence[PartRead]]) -> bool:
-        """Whether a test may rule out pages, by the tails that are read first in any case."""
+        """Return whether a test may rule out pages, by the tails that are read first in any
+        case."""
         first = next(reads for reads in merges if reads)
         if not any(read.wanted.asks_bounds for read in first):
             return False

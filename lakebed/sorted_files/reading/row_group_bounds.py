@@ -1,4 +1,4 @@
-"""What a file's statistics say of the values in a row group, or in pages, as literals of
+"""Reads from a file's statistics the bounds of values in a row group, or in pages, as literals of
 predicates."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What is asked of a merge: which rows and columns to read, and what to do with merged rows."""
+"""Defines what is asked of a merge: which rows and columns to read, and what to do with merged
+rows."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class RowRequest(msgspec.Struct, frozen=True):
 
     @property
     def is_merged(self) -> bool:
-        """Whether rows of several files may become one, so that no scan can be without order."""
+        """Return whether rows of several files may become one, so that no scan can be without
+        order."""
         return self.work is not None and not self.work.keeps_rows
 
     @property

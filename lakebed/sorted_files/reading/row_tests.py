@@ -26,12 +26,12 @@ class PredicateTest(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields that it looks at."""
+        """Return the names of the fields that the test looks at."""
         return fields_of(self.predicate)
 
     @property
     def implied(self) -> Predicate:
-        """What is true of every row that is kept."""
+        """Return what is true of every row that is kept."""
         return self.predicate
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -39,7 +39,7 @@ class PredicateTest(msgspec.Struct, frozen=True):
         return kept(batch, self.predicate)
 
     def may_keep(self, bounds: BoundsOf) -> bool:
-        """Whether it may keep some row of a group with these bounds."""
+        """Return whether the test may keep some row of a group with these bounds."""
         return may_keep(self.predicate, bounds)
 
 
@@ -56,7 +56,7 @@ class ExpressionTest(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> frozenset[str]:
-        """The names of its columns."""
+        """Return the names of its columns."""
         return frozenset(self.columns.names)
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -64,7 +64,8 @@ class ExpressionTest(msgspec.Struct, frozen=True):
         return batch.filter(_computed(self.expression, batch))
 
     def may_keep(self, bounds: BoundsOf) -> bool:
-        """Whether it may keep some row of a group with these bounds, as far as Arrow can tell."""
+        """Return whether it may keep some row of a group with these bounds, as far as Arrow can
+        tell."""
         if self.implied is not None and not may_keep(self.implied, bounds):
             return False
         return expression_may_keep(self.expression, self.columns, bounds)

@@ -97,7 +97,7 @@ class Tail(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def footer(self) -> Footer:
-        """The footer, without its row groups. Raises: MalformedError, where it is none."""
+        """Return the footer, without its row groups. Raises: MalformedError, where it is none."""
         return Footer(self.raw, self.tail_offset)
 
     def rows_of(self, row_group: int) -> int:

@@ -30,7 +30,7 @@ _FUNCTIONS = {"sum": SUM, "min": MIN, "max": MAX}
 
 
 def can_fold(schema: pa.Schema, keys: Sequence[str], folds: Folds) -> bool:
-    """Whether kernels fold all columns but the keys."""
+    """Return whether kernels fold all columns but the keys."""
     return all(
         column.name in keys or (column.name in folds and _kind(column.type) is not None)
         for column in schema

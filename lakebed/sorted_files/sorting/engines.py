@@ -1,4 +1,4 @@
-"""Who puts rows in order: pyarrow and numpy everywhere, or compiled loops where they pay.
+"""Puts rows in order: by pyarrow and numpy everywhere, or by compiled loops where they pay.
 
 The plain engine says what is right: tests hold the compiled one to it.
 """
@@ -93,7 +93,7 @@ class Engine(Protocol):
         ...
 
     def sorts_at_once(self, columns: pa.Schema) -> bool:
-        """Whether rows are best sorted all together, and not some megabytes at a time."""
+        """Return whether rows are best sorted all together, and not some megabytes at a time."""
         ...
 
 
@@ -121,7 +121,7 @@ PLAIN = PlainEngine()
 
 
 def kernels_pay(rows: int, size: int = 0) -> bool:
-    """Whether a job is done by kernels. rows, size: of the whole job, about; size: bytes."""
+    """Return whether a job is done by kernels. rows, size: of the whole job, about; size: bytes."""
     is_large = rows >= COMPILED_ROWS_MIN or size >= COMPILED_BYTES_MIN
     return (is_large or always()) and available()
 

@@ -53,7 +53,7 @@ def sorted_rows(batches: list[pa.RecordBatch], fields: Sequence[Field]) -> Itera
 
 
 def is_sorted(columns: Sequence[pa.Array]) -> bool:
-    """Whether rows ascend by these key columns; equal neighbours are fine."""
+    """Return whether rows ascend by these key columns; equal neighbours are fine."""
     rows = len(columns[0])
     pairs: pa.Array | None = None  # of neighbours not distinguished yet, by the index of the first
     if rows < 2:
@@ -143,7 +143,7 @@ class _StringDigits:
 
     @cached_property
     def _words(self) -> Digits:
-        """The bytes of all strings as little-endian words, and two more."""
+        """Return the bytes of all strings as little-endian words, and two more."""
         raw = self._raw[self._starts[0] : self._starts[-1]]
         words = np.zeros(len(raw) // _DIGIT + 2, "<u8")
         words.view(np.uint8)[: len(raw)] = raw
@@ -161,7 +161,7 @@ class _Ties:
 
     @property
     def left(self) -> bool:
-        """Whether any rows tie."""
+        """Return whether any rows tie."""
         return self._rows > 1 if self.order is None else bool(len(self._indices))
 
     def refine(self, column: _IntegerDigits | _StringDigits) -> None:

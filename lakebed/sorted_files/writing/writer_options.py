@@ -1,4 +1,5 @@
-"""How each column is written. docs/design/sorted_files.md has the figures behind the choices."""
+"""Chooses how each column is written. docs/design/sorted_files.md has the figures behind the
+choices."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def writer_options(
 
 
 def _is_short(type_: Type) -> bool:
-    """Whether values of a type have bounds that are worth their bytes."""
+    """Return whether values of a type have bounds that are worth their bytes."""
     return isinstance(type_, (Primitive, Decimal)) and str(type_) != "binary"
 
 

@@ -1,1 +1,1 @@
-"""What a log entry holds: transactions of changes, and their bytes."""
+"""Defines what a log entry holds: transactions of changes, and their bytes."""

@@ -1,5 +1,5 @@
-"""What the changes of a feed's commit must say together: no record is counted that nothing accounts
-for (R12), no gap is passed in silence (R15), and each row lies in a window (R19)."""
+"""Checks what the changes of a feed's commit must say together: no record is counted that nothing
+accounts for (R12), no gap is passed in silence (R15), and each row lies in a window (R19)."""
 
 from __future__ import annotations
 

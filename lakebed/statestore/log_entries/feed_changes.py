@@ -1,5 +1,5 @@
-"""What feeds say in the log of a table they fill: by which definition, and what became of each
-record. How far a source has been taken is said beside them, by `PositionChange`.
+"""Defines what feeds say in the log of a table they fill: by which definition, and what became of
+each record. How far a source has been taken is said beside them, by `PositionChange`.
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
 what it does never changes (H14).

@@ -1,4 +1,4 @@
-"""What can happen to a table's files: they are added, claimed, replaced, given up, removed.
+"""Defines what can happen to a table's files: they are added, claimed, replaced, given up, removed.
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
 what it does never changes (H14).

@@ -1,4 +1,4 @@
-"""What the log says of itself: that it goes on after a part of it was lost.
+"""Defines what the log says of itself: that it goes on after a part of it was lost.
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
 what it does never changes (H14).

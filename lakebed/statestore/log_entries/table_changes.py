@@ -1,4 +1,4 @@
-"""What can happen to a table as a whole: its creation and end, its partitions, settings and
+"""Defines what can happen to a table as a whole: its creation and end, its partitions, settings and
 readers.
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format

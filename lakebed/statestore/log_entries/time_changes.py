@@ -1,4 +1,5 @@
-"""What the log says of time itself: what a machine's clock said, and that log time leaps (H35).
+"""Defines what the log says of time itself: what a machine's clock said, and that log time leaps
+(H35).
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
 what it does never changes (H14).

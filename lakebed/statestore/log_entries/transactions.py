@@ -243,7 +243,8 @@ def new_files(change: Change) -> Iterator[StoredFile]:
 
 
 def new_files_begin_at(transaction: Transaction) -> bool:
-    """Whether each new file's name holds the base of the transaction, as the floor relies on."""
+    """Return whether each new file's name holds the base of the transaction, as the floor relies
+    on."""
     files = (file for change in transaction.changes for file in new_files(change))
     return all(base_of(file.name) == transaction.base for file in files)
 

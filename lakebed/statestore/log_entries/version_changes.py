@@ -1,4 +1,4 @@
-"""What is kept of a table's past: the horizon, tags, pins of older versions, followers.
+"""Defines what is kept of a table's past: the horizon, tags, pins of older versions, followers.
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4); for a released format
 what it does never changes (H14).

@@ -1,5 +1,5 @@
-"""What a feed's commit says of event time: it moves the watermark (R18), and it counts rows in
-windows, which the watermark seals (R19).
+"""Defines what a feed's commit says of event time: it moves the watermark (R18), and it counts rows
+in windows, which the watermark seals (R19).
 
 `check` may refuse and changes nothing. `apply` never refuses (protocol H4). Both know only the
 state, the change and the log time of its entry: never a worker's clock.

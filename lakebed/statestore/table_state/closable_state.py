@@ -53,7 +53,7 @@ class ClosableState:
 
     @property
     def state(self) -> TableState:
-        """The state, opened if need be. Only who holds it may rely on it to stay open."""
+        """Return the state, opened if need be. Only who holds it may rely on it to stay open."""
         with self._lock:
             state = self._state
             if state is None:

@@ -1,4 +1,4 @@
-"""When entries were written, as exactly as a state knows it: to a minute or so."""
+"""Finds when entries were written, as exactly as a state knows it: to a minute or so."""
 
 from __future__ import annotations
 

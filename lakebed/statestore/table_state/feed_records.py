@@ -1,5 +1,5 @@
-"""What a state knows of the feeds that fill its table: connections, what became of their records,
-which items were taken, and what their sources no longer had.
+"""Holds what a state knows of the feeds that fill its table: connections, what became of their
+records, which items were taken, and what their sources no longer had.
 
 Positions themselves lie in `positions`, under the names that `model.positions` gives them.
 """
@@ -56,7 +56,7 @@ class Connection(msgspec.Struct, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether its definition was dropped: nothing else is known of it any more."""
+        """Return whether its definition was dropped: nothing else is known of it any more."""
         return self.version >= ENDED_VERSION
 
 
@@ -185,8 +185,8 @@ def taken_items_of(
 
 
 def has_room_for(state: TableState, connection: Connection, items: int, items_max: int) -> bool:
-    """Whether a connection may have so many items more. Those of all connections are known at once,
-    its own are counted when they may be too many."""
+    """Return whether a connection may have so many items more. Those of all connections are known
+    at once, its own are counted when they may be too many."""
     execute = state.connection.execute
     (of_all,) = execute("SELECT rows FROM row_sums WHERE name = 'items'").fetchone()
     if of_all + items <= items_max:
@@ -211,7 +211,7 @@ def number_before(state: TableState, at: Micros) -> int:
 
 
 def has_items_upto(state: TableState, connection: Connection, number: int) -> bool:
-    """Whether items of a connection are remembered that entries up to a number took."""
+    """Return whether items of a connection are remembered that entries up to a number took."""
     query = "SELECT EXISTS(SELECT 1 FROM items WHERE connection = ? AND number <= ?)"
     return bool(state.connection.execute(query, (connection.key, number)).fetchone()[0])
 

@@ -82,7 +82,7 @@ def follower_of(state: TableState, name: str) -> FollowerRecord | None:
 
 
 def is_kept(state: TableState, number: TransactionNumber) -> bool:
-    """Whether a version is whole, and stays so from now on if a pin is put on it."""
+    """Return whether a version is whole, and stays so from now on if a pin is put on it."""
     horizon = horizon_of(state)
     if horizon is not None and number >= horizon:
         return True
@@ -101,7 +101,7 @@ class KeptVersions:
         return bool(self._numbers) or self._followed is not None
 
     def need(self, file: FileName, number: int) -> bool:
-        """Whether one of them needs a file that lost its last reference at an entry."""
+        """Return whether one of them needs a file that lost its last reference at an entry."""
         if self._followed is not None and number > self._followed:
             return True
         at = bisect_right(self._numbers, base_of(file))

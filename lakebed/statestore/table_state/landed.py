@@ -1,4 +1,4 @@
-"""Which commits are in the log, by their ids: what makes sending twice the same as sending once."""
+"""Finds by their ids which commits are in the log: so sending twice is the same as sending once."""
 
 from __future__ import annotations
 

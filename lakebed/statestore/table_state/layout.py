@@ -334,14 +334,15 @@ DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 
 
 def is_doubtful(error: Exception) -> bool:
-    """Whether a bug or a damaged database may have raised it; a value that is no text has no
-    code."""
+    """Return whether a bug or a damaged database may have raised an error; a value that is no text
+    has no code."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return code in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG}
 
 
 def is_full(error: Exception) -> bool:
-    """Whether a database or a file could not grow, as the disk is full."""
+    """Return whether an error says that a database or a file could not grow, as the disk is
+    full."""
     if isinstance(error, OSError):
         return disk_errors.is_full(error)
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF == sqlite3.SQLITE_FULL

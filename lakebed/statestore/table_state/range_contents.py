@@ -1,4 +1,5 @@
-"""What ranges of keys hold, leaf by leaf, and where leaves must be cut to hold nothing else."""
+"""Finds what ranges of keys hold, leaf by leaf, and where leaves must be cut to hold nothing
+else."""
 
 from __future__ import annotations
 
@@ -33,14 +34,14 @@ class LeafInRanges(msgspec.Struct, frozen=True):
         return reference.bounds.as_range().meets(self.own)
 
     def is_inside(self, reference: FileReference) -> bool:
-        """Whether all rows of a reference lie in one of the ranges asked for."""
+        """Return whether all rows of a reference lie in one of the ranges asked for."""
         keys = self.keys_of(reference)
         return any(r.min <= keys.min and keys.meets(r).max == keys.max for r in self.inside)
 
     @property
     def points(self) -> tuple[bytes, ...]:
-        """Where the leaf must be cut so that each reference lies inside of a range or outside of
-        all: at the ends of ranges that a file has keys on both sides of."""
+        """Return where the leaf must be cut so that each reference lies inside of a range or
+        outside of all: at the ends of ranges that a file has keys on both sides of."""
         keys = [self.keys_of(reference) for reference, _ in self.held]
         ends = {end for r in self.inside for end in (r.min, r.max) if end is not None}
         crossed = (end for end in ends if any(_crosses(one, end) for one in keys))

@@ -287,11 +287,11 @@ class TableState(ProvenState):
         return [reference_of(row) for row in rows]
 
     def has_files(self) -> bool:
-        """Whether any file is referenced."""
+        """Return whether any file is referenced."""
         return bool(self._run("SELECT EXISTS(SELECT 1 FROM file_references)").fetchone()[0])
 
     def knows_file(self, file: FileName) -> bool:
-        """Whether the file is referenced, or garbage that was not yet removed."""
+        """Return whether the file is referenced, or garbage that was not yet removed."""
         return bool(
             self._run(
                 "SELECT EXISTS(SELECT 1 FROM file_references WHERE file = ?1)"

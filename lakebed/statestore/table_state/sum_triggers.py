@@ -67,11 +67,12 @@ class SumTriggers:
                 self._make(table, event)
 
     def committed(self) -> None:
-        """The transaction was kept: its triggers stay."""
+        """Be done with a transaction that was kept: its triggers stay."""
         self._made_now.clear()
 
     def undone(self) -> None:
-        """The transaction, or a part of it, was undone: so may be its triggers."""
+        """Forget the triggers of a transaction that was undone, in whole or in part: they may be
+        undone, too."""
         self._made -= self._made_now
         self._made_now.clear()
 

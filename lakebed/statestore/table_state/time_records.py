@@ -1,4 +1,4 @@
-"""What a state knows of time beside log time itself: what clocks said, and the last leap.
+"""Holds what a state knows of time beside log time itself: what clocks said, and the last leap.
 
 They are kept among the positions, which are digested, under names that no source has: so a state
 of a log without them is what it was before there were any (H14).

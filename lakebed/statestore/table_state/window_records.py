@@ -1,4 +1,4 @@
-"""What a state knows of event time: how far each source split of a connection has come, its
+"""Holds what a state knows of event time: how far each source split of a connection has come, its
 watermark (R18), and the rows in each window (R19).
 
 Nothing here knows a clock: event times and the log time of an entry decide.
@@ -56,7 +56,7 @@ class Watermark(msgspec.Struct, frozen=True):
     reached: Micros | None = None
 
     def is_sealed(self, end: int) -> bool:
-        """Whether a window with this end is sealed."""
+        """Return whether a window with this end is sealed."""
         return self.sealed is not None and end <= self.sealed
 
 
@@ -139,8 +139,9 @@ def open_windows(state: TableState, connection: Connection) -> int:
 def has_room_for_windows(
     state: TableState, connection: Connection, ends: Iterable[int], seconds: int
 ) -> bool:
-    """Whether these windows may be open, too. Those of all connections are known at once; which are
-    new is looked up when they may be too many. ends: of windows, each of so many seconds."""
+    """Return whether these windows may be open, too. Those of all connections are known at once;
+    which are new is looked up when they may be too many. ends: of windows, each of so many
+    seconds."""
     execute, asked = state.connection.execute, list(ends)
     (of_all,) = execute("SELECT rows FROM row_sums WHERE name = 'windows'").fetchone()
     if of_all + len(asked) <= OPEN_MAX:

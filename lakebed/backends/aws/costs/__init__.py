@@ -1,1 +1,1 @@
-"""What requests cost: how many were sent, the ledger of them, and what Amazon says of it."""
+"""Costs of requests: how many were sent, the ledger of them, and what Amazon bills for them."""

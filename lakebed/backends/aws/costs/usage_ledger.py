@@ -45,7 +45,7 @@ class DynamoUsageLedger:
 
     @property
     def taken_by_add(self) -> Mapping[str, float]:
-        """What one call of `add` uses itself: an entry has less than a KiB."""
+        """Return what one call of `add` uses itself, by counter: an entry has less than a KiB."""
         return {"dynamodb_requests": 1.0, "dynamodb_write_units": 1.0}
 
     def add(self, entry: LedgerEntry) -> None:

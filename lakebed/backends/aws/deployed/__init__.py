@@ -1,1 +1,1 @@
-"""What was deployed, as AWS tells it."""
+"""Looks at what was deployed, by requests to AWS."""

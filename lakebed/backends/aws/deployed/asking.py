@@ -1,4 +1,4 @@
-"""How all services of AWS are asked about parts of an instance."""
+"""Asks all services of AWS about parts of an instance."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class Asking:
             asked[token] = found
 
     def is_ours(self, name: str, others: tuple[str, ...]) -> bool:
-        """Whether a name is one of a part of this instance. others: of `longer_instances`."""
+        """Return whether a name belongs to a part of this instance. others: of
+        `longer_instances`."""
         return name.startswith(self.name("")) and not name.startswith(others)
 
     def longer_instances(self) -> tuple[str, ...]:

@@ -29,7 +29,8 @@ def tasks(asking: Asking) -> list[DeployedTask]:
 
 
 def _is_there(asking: Asking, image: str) -> bool:
-    """Whether an image is in its repository; of other registries than ECR it is believed."""
+    """Return whether an image is in its repository; in other registries than ECR it is taken to
+    be."""
     registry, _, path = image.partition("/")
     if ECR not in registry:
         return True
@@ -80,7 +81,7 @@ def network(asking: Asking) -> DeployedNetwork | None:
 
 
 def _leads(endpoint: dict[str, Any], vpc: str) -> bool:
-    """Whether a route leads from a network to an endpoint."""
+    """Return whether an endpoint is available in a network, and a route leads to it."""
     is_up = endpoint.get("State", "").lower() == "available" and endpoint.get("VpcId") == vpc
     return is_up and bool(endpoint.get("RouteTableIds"))
 

@@ -1,1 +1,1 @@
-"""What feeds of an instance need beside its tables."""
+"""Stores that feeds of an instance need beside its tables."""

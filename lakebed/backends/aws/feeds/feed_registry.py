@@ -206,7 +206,7 @@ class DynamoFeedRegistry:
         return _stored(item) if item else None
 
     def _is_mine(self, key: Item, token: str) -> bool:
-        """Whether an item is as a write of this process left it, whose answer was lost."""
+        """Return whether an item is as a write of this process left it, whose answer was lost."""
         return self._items.get(key).get("change") == {"S": token}
 
     def _token(self) -> str:

@@ -1,1 +1,1 @@
-"""What releases run of an instance, as its processes report."""
+"""Releases that processes of an instance run, as they report them."""

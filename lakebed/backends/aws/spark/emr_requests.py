@@ -1,4 +1,4 @@
-"""What is asked of EMR for each run of Spark, and how its answers are read."""
+"""Makes the requests to EMR for each run of Spark, and reads its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark is told wherever it runs for us: where our code is, and for which instance."""
+"""Makes what Spark is given wherever it runs for us: where our code is, and for which instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the function needs that makes batches of submitted files."""
+"""Opens what the function needs that makes batches of submitted files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a schedule's function needs: which tables have submitted files, and the queue for them."""
+"""Opens what a schedule's function needs: which tables have submitted files, and the queue for
+them."""
 
 from __future__ import annotations
 

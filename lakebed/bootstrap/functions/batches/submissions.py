@@ -1,4 +1,4 @@
-"""What the function needs that submits files of messages, and files that arrive."""
+"""Opens what the function needs that submits files of messages, and files that arrive."""
 
 from __future__ import annotations
 

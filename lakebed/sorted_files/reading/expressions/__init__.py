@@ -1,1 +1,1 @@
-"""What expressions of Arrow say: their trees, as predicates, and what bounds rule out."""
+"""Reads expressions of Arrow: their trees, as predicates, and what bounds rule out."""

@@ -1,4 +1,4 @@
-"""Whether an expression of Arrow may keep a row of a group, from the bounds of its columns.
+"""Decides whether an expression of Arrow may keep a row of a group, from the bounds of its columns.
 
 The expression stays opaque to us: Arrow itself simplifies it by what is known of a row
 group, as it does with the parts of a data set, and shows whether it can still be true.
@@ -16,7 +16,7 @@ from lakebed.model.predicates.bounds import BoundsOf, FieldBounds
 
 
 def expression_may_keep(expression: pc.Expression, columns: pa.Schema, bounds: BoundsOf) -> bool:
-    """Whether it may be true for some row. columns: those that it looks at."""
+    """Return whether an expression may be true for some row. columns: those that it looks at."""
     known = [_known(column, bounds(column.name)) for column in columns]
     clauses = [clause for clause in known if clause is not None]
     if not clauses:

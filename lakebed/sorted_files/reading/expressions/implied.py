@@ -1,4 +1,4 @@
-"""What an expression of Arrow says, as a predicate.
+"""Reads what an expression of Arrow says, as a predicate.
 
 For each node: of which rows is it true, and of which is it false? A predicate that answers may keep
 others as well, where a part of the tree is not understood. So it narrows what is read, and stands

@@ -67,7 +67,8 @@ def values_of(array: pa.Array, field: Field) -> list[Any]:
 
 
 def keeps_values(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a cast, where it does not fail, gives values that compare as those it was given."""
+    """Return whether a cast, where it does not fail, gives values that compare as those it was
+    given."""
     same = (_kinds.is_integer, _kinds.is_timestamp, _kinds.is_time)
     both = any(is_kind(given) and is_kind(wanted) for is_kind in same)
     as_text = any(
@@ -90,7 +91,7 @@ def _zones_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_exact(given: pa.Array, kind: pa.DataType) -> bool:
-    """Whether values of the type are all compared with the literals as they are."""
+    """Return whether values of the type are all compared with the literals as they are."""
     if pa.types.is_float32(kind):  # Arrow compares it with a float64 as one of these
         return bool(given.cast(kind).cast(pa.float64()).equals(given.cast(pa.float64())))
     if not pa.types.is_floating(given.type) or not pa.types.is_integer(kind):

@@ -101,7 +101,7 @@ class BesideEachOther:
         self._rows_ahead = min(2 * self._rows_ahead, _AHEAD_MAX)
 
     def _has_room(self) -> bool:
-        """Whether another batch may be decoded."""
+        """Return whether another batch may be decoded."""
         return (
             not self._closed
             and self._problem is None

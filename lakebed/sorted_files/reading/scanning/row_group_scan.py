@@ -1,4 +1,4 @@
-"""What a scan decodes: the row groups of parts of files, each by itself, read ahead."""
+"""Decodes for a scan the row groups of parts of files, each by itself, read ahead."""
 
 from __future__ import annotations
 
