@@ -39,6 +39,12 @@ ALARMS = {
     "feed_gaps": Alarm(
         threshold=1, minutes=5, page="docs/operate/feed-gaps.md", command="feed status"
     ),
+    "feed_quarantines": Alarm(
+        threshold=1, minutes=5, page="docs/operate/feeds-quarantine.md", command="feed status"
+    ),
+    "feed_spool_percent": Alarm(
+        threshold=80, minutes=5, page="docs/operate/feeds-spool.md", command="feed status"
+    ),
 }
 """By metric. Only an instance that runs feeds pays for them."""
 ALARMS_OF_TASKS = {

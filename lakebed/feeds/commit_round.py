@@ -36,6 +36,7 @@ from lakebed.feeds.round_changes import (
     check_window_count,
     event_time_of,
     recorded_gaps,
+    report_bad,
     report_dropped,
     report_sealed,
     tallies_of,
@@ -174,25 +175,22 @@ class CommitRound(Generic[BatchT]):
         report_dropped(table.name, connection, made)
         if self._make_rows.windows is not None:
             report_sealed(table, connection, done.number, known.sealed)
+        hour = hour_of(table, connection) if done.tally.quarantined else Tally()
+        report_bad(table.name, connection, hour)
         if refusals:  # what came before is committed
             raise refusals[0]
-        self._refuse_too_many_bad(table, connection, done.tally)
+        self._refuse_too_many_bad(hour)
         return done
 
-    def _refuse_too_many_bad(
-        self, table: OpenTable, connection: FeedConnection, committed: Tally
-    ) -> None:
-        """Stop behind a round with bad records, in an hour with too many of them. It is not looked
-        before a round: log time rises with entries alone, so the hour of a table that only this
-        connection fills would never end."""
-        if self._errors_fraction_max >= 1 or not committed.quarantined:
-            return
-        tally = hour_of(table, connection)
-        if tally.read >= LOOKED_AT and tally.quarantined > self._errors_fraction_max * tally.read:
+    def _refuse_too_many_bad(self, hour: Tally) -> None:
+        """Stop in an hour with too many bad records. It is not looked before a round: log time
+        rises with entries alone, so the hour of a table that only this connection fills would never
+        end. hour: behind a round with bad records; else empty."""
+        if hour.read >= LOOKED_AT and hour.quarantined > self._errors_fraction_max * hour.read:
             raise TooManyBadError(
                 "too many of this hour's records are bad",
-                read=tally.read,
-                bad=tally.quarantined,
+                read=hour.read,
+                bad=hour.quarantined,
                 fraction_max=self._errors_fraction_max,
             )
 

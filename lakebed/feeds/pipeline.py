@@ -195,9 +195,9 @@ class Pipeline(Generic[BatchT]):
         return len(self._open), behind, self._waiting().size
 
     @property
-    def spooled(self) -> int:
-        """Bytes of records that wait on the disk."""
-        return 0 if self._spilling is None else self._spilling.size
+    def spooled(self) -> tuple[int, int]:
+        """Bytes of records that wait on the disk, and how full that makes the spool, in percent."""
+        return (0, 0) if self._spilling is None else (self._spilling.size, self._spilling.percent)
 
     def look_again(self) -> None:
         """Ask the source for new source splits with the next turn."""

@@ -29,6 +29,9 @@ BatchT = TypeVar("BatchT")
 
 PATHS_SHOWN = 20
 """Of values that were left out, those that were it most often."""
+BAD_MIN, BAD_FRACTION = 10, 0.01
+"""Operators hear of so many bad records of an hour, or more, if they are more than this fraction
+of it: one of three tells nothing."""
 
 
 class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
@@ -126,6 +129,21 @@ def report_dropped(
             connection=connection.id,
             values_count=dropped.total(),
             paths=shown,
+        )
+
+
+def report_bad(table: str, connection: FeedConnection, hour: Tally) -> None:
+    """Say that more of an hour's records are bad than operators may leave unseen.
+
+    hour: of log time, behind a round with bad records; else empty.
+    """
+    if hour.quarantined >= BAD_MIN and hour.quarantined > BAD_FRACTION * hour.read:
+        events.emit(
+            events.FEED_QUARANTINE_GREW,
+            table=table,
+            connection=connection.id,
+            read_count=hour.read,
+            quarantined_count=hour.quarantined,
         )
 
 

@@ -281,6 +281,7 @@ class FeedWorker(Generic[BatchT]):
             behind_count=report.behind,
             waiting_bytes=report.waiting,
             spooled_bytes=report.spooled,
+            spool_percent=0 if work.pipeline is None else work.pipeline.spooled[1],
             lag_seconds=round(report.lag_seconds, 1),
             failing_count=int(bool(report.failing)),
         )
@@ -372,7 +373,7 @@ def _report(work: _Work[BatchT]) -> FeedReport:
         workers_max=work.wanted.workers.most,
         is_asking=rung == "elastic" or (is_lagging and work.wanted.workers.at_lag),
         flushed=work.flush if work.pipeline is None else work.pipeline.flushed,
-        spooled=0 if work.pipeline is None else work.pipeline.spooled,
+        spooled=0 if work.pipeline is None else work.pipeline.spooled[0],
     )
 
 

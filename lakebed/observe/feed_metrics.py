@@ -5,7 +5,10 @@ from __future__ import annotations
 from lakebed.observe import events
 from lakebed.observe.metric import FOLLOWS, Metric
 
-FED = "`lakebed feed status` shows it, and a policy bounds what is bad"
+FED = "`lakebed feed status` shows it; `feed_quarantines` counts where too much is bad"
+
+OWN_STACK = "instances that run feeds have one, by their own stack"
+"""Why metrics whose alarm is in the stack of feeds have none in the list."""
 
 
 def _fed(fate: str, meaning: str) -> Metric:
@@ -32,7 +35,7 @@ def _trouble(
         meaning=meaning,
         event=event,
         where=where,
-        without_alarm="instances that run feeds have one, by their own stack",
+        without_alarm=OWN_STACK,
         of_trouble=True,
     )
 
@@ -102,7 +105,17 @@ FEED_METRICS = (
         event=events.FEED_MEASURED,
         fact="spooled_bytes",
         statistic="Maximum",
-        without_alarm="it is bounded by `spill_bytes`; what follows is the policy's next rung",
+        without_alarm="what is too much is for a policy to say: `feed_spool_percent` goes by that",
+    ),
+    Metric(
+        name="feed_spool_percent",
+        unit="Percent",
+        section="feeds",
+        meaning="how full the fullest spool of a pipeline is, of what its policy and its disk take",
+        event=events.FEED_MEASURED,
+        fact="spool_percent",
+        statistic="Maximum",
+        without_alarm=OWN_STACK,
     ),
     Metric(
         name="feed_pipelines_failing",
@@ -127,6 +140,11 @@ FEED_METRICS = (
         "feed_gaps",
         "parts of a source that were gone before they were taken",
         events.FEED_GAP_RECORDED,
+    ),
+    _trouble(
+        "feed_quarantines",
+        "rounds with bad records, in an hour of a connection of which more than 1 % are bad",
+        events.FEED_QUARANTINE_GREW,
     ),
     _trouble(
         "feed_tasks_failed",

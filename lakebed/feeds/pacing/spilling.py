@@ -60,6 +60,15 @@ class SpillingSource(Generic[BatchT]):
         return self._spool.size()
 
     @property
+    def percent(self) -> int:
+        """How full the spool is now, by bytes or by frames; 100: it takes no more, or its disk has
+        refused."""
+        off_until = self._off_until
+        if off_until is not None and self._clock.monotonic() < off_until:
+            return 100
+        return min(100, int(100 * self._share()))
+
+    @property
     def is_full(self) -> bool:
         """Return whether the spool takes no more: then the next rung is tried."""
         return self._is_full or self._off_until is not None
@@ -145,10 +154,14 @@ class SpillingSource(Generic[BatchT]):
             one.reader.acknowledge(end)
 
     def _has_room(self) -> bool:
-        frames = sum(len(one.frames) for one in self._splits.values())
-        need = self._spool.size() + 2 * self._read_bytes
-        self._is_full = need > self._bytes_max or frames >= FRAMES_MAX
+        self._is_full = self._share() >= 1
         return not self._is_full and self._off_until is None
+
+    def _share(self) -> float:
+        """Return how much of its bytes or its frames the spool has; from 1 on it takes no more."""
+        frames = sum(len(one.frames) for one in self._splits.values())
+        room = self._bytes_max - 2 * self._read_bytes
+        return max(self._spool.size() / room, frames / FRAMES_MAX)
 
     def _ahead(self, one: SpilledSplit[BatchT]) -> int:
         """Read a little of a source split into the spool. Returns how many bytes."""

@@ -38,6 +38,8 @@ SENT = {
     "feed_failures": Sent("feeds"),
     "feed_gaps": Sent("feeds"),
     "feed_lags": Sent("feeds"),
+    "feed_quarantines": Sent("feeds"),
+    "feed_spool_percent": Sent("feeds", PERCENT_MAX),
     "feed_tasks_failed": Sent("feed-tasks-start"),
     "leaf_files_percent": Sent("compaction-creation-handle", PERCENT_MAX),
     "tasks_not_started": Sent("compaction-tasks-start"),
@@ -178,6 +180,8 @@ def test_each_alarm_can_reach_its_threshold(some: Templates) -> None:
     ("name", "threshold"),
     [
         ("feed-lags", 6),
+        ("feed-quarantines", 6),
+        ("feed-spool-percent", PERCENT_MAX + 1),
         ("feed-tasks-failed", 16),
         ("tasks-not-started", 16),
         ("leaf-files-percent", PERCENT_MAX + 1),

@@ -69,6 +69,8 @@ def test_runs_that_fail_and_feeds_that_fail_have_alarms_with_pages(taking: Templ
         "lakebed-dev-feed-failures",
         "lakebed-dev-feed-gaps",
         "lakebed-dev-feed-lags",
+        "lakebed-dev-feed-quarantines",
+        "lakebed-dev-feed-spool-percent",
     }, "there are no tasks that could fail"
     for said in found.values():
         assert (ROOT / said.rpartition("see ")[2]).exists(), said

@@ -72,6 +72,8 @@ def test_alarms_of_feeds_have_pages(fed: Templates) -> None:
         "lakebed-dev-feed-failures",
         "lakebed-dev-feed-gaps",
         "lakebed-dev-feed-lags",
+        "lakebed-dev-feed-quarantines",
+        "lakebed-dev-feed-spool-percent",
         "lakebed-dev-feed-tasks-failed",
         "lakebed-dev-feed-tasks-start-errors",
     }

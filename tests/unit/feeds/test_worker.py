@@ -3,6 +3,7 @@ beside it."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from lakebed.feeds.pipeline import Pipeline, Turn
 from lakebed.feeds.restarts import RestartRules
 from lakebed.feeds.worker import DEFINITIONS_SECONDS, FeedWorker, WantedPipeline
 from lakebed.model.feeds.definitions import FeedFailure
+from lakebed.observe import events
 from lakebed.ports.leases import REPORT_BYTES_MAX, WorkerId
 
 AWAY = UnavailableError("the store does not answer", hint="try again")
@@ -43,7 +45,7 @@ class FakePipeline:
             connection="",
         )
         self.turns = self.flushed = 0
-        self.spooled = 77
+        self.spooled = 77, 41
         self.is_closed = self.is_released = False
 
     def turn(self, *, is_draining: bool = False) -> Turn:
@@ -291,6 +293,17 @@ def test_a_wish_to_flush_reaches_pipelines_within_five_seconds_and_is_reported(
         assert bench.pipelines["a"][0].flushed == number
         assert [one.flushed for one in bench.worker.reports()] == [number]
     assert [one.spooled for one in bench.worker.reports()] == [77]
+
+
+def test_what_lies_in_a_spool_is_measured_in_bytes_and_in_percent(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.wanted = {"a": 1}
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        bench.pass_time(1)
+    said = [vars(record) for record in caplog.records if "facts" in vars(record)]
+    (facts,) = [one["facts"] for one in said if one["event"] == events.FEED_MEASURED]
+    assert (facts["spooled_bytes"], facts["spool_percent"]) == (77, 41)
 
 
 def test_a_wish_is_given_to_a_pipeline_once(bench: Bench) -> None:

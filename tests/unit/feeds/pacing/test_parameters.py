@@ -54,6 +54,59 @@ def test_what_was_mended_goes_on_in_the_same_hour(fed: Making) -> None:
     assert one.tally().read == 2_500
 
 
+def heard(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    """What operators heard of bad records."""
+    said = [vars(record) for record in caplog.records if "facts" in vars(record)]
+    return [one["facts"] for one in said if one["event"] == events.FEED_QUARANTINE_GREW]
+
+
+@pytest.mark.parametrize(
+    ("count", "bad", "is_heard"),
+    [
+        (3, 1, False),
+        (9, 9, False),
+        (10, 10, True),
+        (999, 10, True),
+        (1_000, 10, False),
+        (2_000, 21, True),
+    ],
+)
+def test_operators_hear_of_ten_bad_records_of_an_hour_if_that_is_more_than_a_hundredth(
+    fed: Making, caplog: pytest.LogCaptureFixture, count: int, bad: int, is_heard: bool
+) -> None:
+    one = fed("own", "[policy.own]\nrotate_seconds = 1")
+    one.source.bad = lambda n: b"no json" if n >= count - bad else b""
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        one.take(count)
+    assert (one.tally().read, one.tally().quarantined) == (count, bad)
+    assert [facts["quarantined_count"] for facts in heard(caplog)][-1:] == [bad] * is_heard
+    assert {facts["read_count"] for facts in heard(caplog)} <= {count}
+
+
+def test_each_round_with_bad_records_of_a_bad_hour_is_heard_and_no_other(
+    fed: Making, caplog: pytest.LogCaptureFixture
+) -> None:
+    """So an alarm goes on while the source gives bad ones, and ends when it was mended."""
+    one = fed("own", "[policy.own]\nerrors_in_row_max = 1_000")
+    one.source.bad = lambda n: b"no json" if n < 40 else b""
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        one.take(20)
+        one.take(20)
+        assert [facts["quarantined_count"] for facts in heard(caplog)] == [20, 40]
+        one.take(20)
+    assert len(heard(caplog)) == 2, "the hour is bad, and this round is not"
+
+
+def test_operators_hear_of_what_stops_the_connection_too(
+    fed: Making, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = fed("own", "[policy.own]\nerrors_in_row_max = 50")
+    one.source.bad = lambda _: b"no json"
+    with caplog.at_level(logging.INFO, logger="lakebed"), pytest.raises(RecordRefusedError):
+        one.take(100)
+    assert [facts["quarantined_count"] for facts in heard(caplog)] == [50]
+
+
 def test_a_source_is_read_no_faster_than_the_policy_says(fed: Making) -> None:
     one = fed("own", "[policy.own]\nrate_records_max = 50")
     one.go(20, comes=1_000)

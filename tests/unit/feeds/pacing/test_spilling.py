@@ -203,7 +203,7 @@ def test_no_more_is_read_ahead_than_may_lie_there() -> None:
     while ahead.source.read_ahead():
         pass
     assert BYTES_MAX // 2 < ahead.spool.most <= BYTES_MAX
-    assert ahead.source.is_full
+    assert (ahead.source.is_full, ahead.source.percent) == (True, 100)
     taken = 0
     while (records := reader.read(bytes_max=100_000)) is not None:
         taken += records.count
@@ -211,7 +211,31 @@ def test_no_more_is_read_ahead_than_may_lie_there() -> None:
         ahead.source.read_ahead()
     assert taken == 2_001
     assert ahead.spool.most <= BYTES_MAX
-    assert (ahead.source.size, ahead.source.is_full) == (0, False)
+    assert (ahead.source.size, ahead.source.is_full, ahead.source.percent) == (0, False, 0)
+
+
+def test_a_spool_is_as_full_as_its_bytes_or_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what it takes: reading ahead leaves room for two reads."""
+    ahead = Ahead(bytes_max=8 << 20)
+    ahead.source.open(ahead.named["a"], 0)
+    ahead.write("a", 1, size=3 << 20)
+    ahead.source.read_ahead()
+    ahead.source.read_ahead()
+    assert 50 <= ahead.source.percent == 100 * ahead.source.size // (6 << 20) < 60
+    monkeypatch.setattr("lakebed.feeds.pacing.spilling.FRAMES_MAX", 3)
+    assert len(ahead.source._splits[ahead.named["a"].name].frames) == 2
+    assert ahead.source.percent == 66
+
+
+def test_a_spool_whose_disk_refused_counts_as_full_until_it_is_tried_again() -> None:
+    ahead = Ahead()
+    ahead.source.open(ahead.named["a"], 0)
+    ahead.write("a", 10)
+    ahead.spool.refusal = StorageFullError("full")
+    ahead.source.read_ahead()
+    assert (ahead.source.size, ahead.source.percent) == (0, 100)
+    ahead.clock.advance(OFF_SECONDS)
+    assert ahead.source.percent == 0, "whether or not anything is read ahead again"
 
 
 def test_a_record_that_is_too_large_for_the_spool_passes_it() -> None:

@@ -129,7 +129,7 @@ def test_a_store_that_is_away_for_ten_minutes(spilling: Fed, away: LakebedError)
     most = table.go(600)
     assert 500_000 < most <= 4_194_304
     source = spilling.source
-    assert spilling.pipeline.spooled == table.spilling.size > 0
+    assert spilling.pipeline.spooled == (table.spilling.size, table.spilling.percent) > (0, 0)
     assert spilling.pipeline.figures()[2] < 200_000, "it waits on the disk, not in memory"
     source.oldest = table.reach()  # retention takes all that was read ahead
     table.away = None
