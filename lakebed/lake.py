@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from lakebed.bootstrap.app import INSTANCE_SCHEME
-from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
+from lakebed.bootstrap.housekeeping import Housekeeping
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
@@ -27,6 +27,7 @@ from lakebed.table import Table
 from lakebed.tables.check_new_table import check_new_table
 from lakebed.tables.definition import definition_from_json
 from lakebed.tasks.failed_work import FailedWork
+from lakebed.tasks.work_done import WorkDone
 
 
 class Lake(PaidLake):
@@ -176,9 +177,9 @@ class Lake(PaidLake):
             `snapshots`, `sweep`, `history`; None for all.
         should_stop: asked between jobs.
         on_progress: called with a line after each job.
-        failed: called in the end with each kind of work that failed on a table, the gravest first;
-            it is tried again later, by calls of this process after a time that doubles up to an
-            hour.
+        failed: called in the end with each kind of work that failed on a table, or on what all
+            tables share (then its table is "(all)"), the gravest first; it is tried again later, by
+            calls of this process after a time that doubles up to an hour.
 
         Raises:
             InvalidError: there is no such kind. TableMissingError: with the nearest known name.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
+from lakebed.bootstrap.housekeeping import Housekeeping
 from lakebed.face.submitted_table import SubmittedTable
 from lakebed.tasks.failed_work import FailedWork
+from lakebed.tasks.work_done import WorkDone
 
 
 class Table(SubmittedTable):

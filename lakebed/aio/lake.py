@@ -13,7 +13,6 @@ from lakebed.aio.batches import AsyncItems
 from lakebed.aio.calls import THREADS, Calls, Later, Stop
 from lakebed.aio.paid_lake import PaidLake
 from lakebed.aio.table import Table
-from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.lake import Lake as SyncLake
 from lakebed.lake import connect as sync_connect
 from lakebed.model.processing import Processing
@@ -21,6 +20,7 @@ from lakebed.model.schema import Schema
 from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.table_registry import TableCondition
 from lakebed.tasks.failed_work import FailedWork
+from lakebed.tasks.work_done import WorkDone
 
 
 class Lake(PaidLake):
@@ -162,9 +162,9 @@ class Lake(PaidLake):
             `snapshots`, `sweep`, `history`; None for all.
         should_stop: asked between jobs.
         on_progress: called with a line after each job.
-        failed: called in the end with each kind of work that failed on a table, the gravest first;
-            it is tried again later, by calls of this process after a time that doubles up to an
-            hour.
+        failed: called in the end with each kind of work that failed on a table, or on what all
+            tables share (then its table is "(all)"), the gravest first; it is tried again later, by
+            calls of this process after a time that doubles up to an hour.
 
         Raises:
             InvalidError: there is no such kind. TableMissingError: with the nearest known name.

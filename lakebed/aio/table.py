@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from lakebed.aio.calls import Stop
 from lakebed.aio.submitted_table import SubmittedTable
-from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.table import Table as SyncTable
 from lakebed.tasks.failed_work import FailedWork
+from lakebed.tasks.work_done import WorkDone
 
 
 class Table(SubmittedTable):

@@ -5,21 +5,18 @@ on the queue, commit what is queued, give up dead letters, write snapshots and t
 collect garbage. The sweeps come last, once.
 
 Each kind of work on each table fails alone: it is reported, tried again later, and raised in the
-end.
+end. So does work that belongs to no one table: what a queue gives, what is swept for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal
 
-import msgspec
-
-from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.batching import batch_files, drop_batches, run_batches
 from lakebed.bootstrap.feeds.endings import end_connections
+from lakebed.bootstrap.paying.stored_bytes import stored_bytes_of
 from lakebed.compaction.dead_letters import GiveUpDeadJobs
 from lakebed.errors import (
     ConflictError,
@@ -45,12 +42,14 @@ from lakebed.observe import usage
 from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.ports.table_registry import TableEntry
-from lakebed.schedules.stored_bytes import KeepStoredBytes
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.write_snapshot import WriteSnapshot
 from lakebed.tables.catalog import NAMELESS
 from lakebed.tasks.failed_work import (
+    ALL_TABLES,
+    ALL_TABLES_ID,
     FailedWork,
+    T,
     by_gravity,
     explain,
     raise_gravest,
@@ -58,44 +57,20 @@ from lakebed.tasks.failed_work import (
 )
 from lakebed.tasks.keep_hidden import keep_hidden
 from lakebed.tasks.task_reports import TaskReports
-from lakebed.tasks.worker import Visibility, Worker
+from lakebed.tasks.work_done import WorkDone
+from lakebed.tasks.worker import FailurePolicy, Visibility, Worker
 
 HIDDEN_SECONDS = 30.0
 JOBS_PER_ROUND_MAX = 10_000
 
 OPENING, COMPACTION = "opening", "compaction"
 """Beside the kinds of scheduled work: a log that cannot be read, a job that failed."""
+TAKING_IN, DEAD_LETTERS = "taking-in", "dead-letters"
+LEFTOVERS, NAMELESS_LOGS, REPORTS = "leftovers", "nameless-logs", "reports"
+"""Of all tables, each of which fails alone, too."""
 COMMITS, HISTORY = "commits", "history"
 KINDS = (*TICK_KINDS, BATCHING, COMPACTION, COMMITS, HISTORY)
 """Of work that may be done alone: on tables, what waits in queues, what became of jobs."""
-
-
-class WorkDone(msgspec.Struct, frozen=True):
-    """What a round did, in counts."""
-
-    batches_planned: int = 0
-    batches_ingested: int = 0
-    leaves_split: int = 0
-    jobs_created: int = 0
-    jobs_done: int = 0
-    commits_answered: int = 0
-    jobs_given_up: int = 0
-    snapshots_written: int = 0
-    files_collected: int = 0
-    objects_swept: int = 0
-    days_kept: int = 0
-    usage_days_kept: int = 0
-
-    def plus(self, other: WorkDone) -> WorkDone:
-        """Return the sums."""
-        mine, others = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
-        return WorkDone(*(a + b for a, b in zip(mine, others, strict=True)))
-
-    @property
-    def is_nothing(self) -> bool:
-        """Return whether there was nothing to do."""
-        return not any(msgspec.structs.astuple(self))
-
 
 Work = Callable[[OpenTable], WorkDone]
 
@@ -111,6 +86,7 @@ class Housekeeping:
         self._on_progress = on_progress
         self._failed = app.failed_tables
         self._failed_now: list[FailedWork] = []
+        self._dropped: set[TableId] = set()
         self._kinds: frozenset[str] = frozenset(KINDS)
         self._merged = 0
         queue = app.queue
@@ -121,8 +97,9 @@ class Housekeeping:
             handle=self._run_job,
             job_ended=self._reports.job_ended,
             visibility=_kept_hidden(queue),
+            failures=FailurePolicy(bugs=True),
         )
-        self._stored = _stored_bytes_of(app)
+        self._stored = stored_bytes_of(app)
         self._write_snapshot = WriteSnapshot(snapshots=app.heads.snapshots, logs=app.logs)
         self._give_up_dead_jobs = GiveUpDeadJobs(
             jobs=queue,
@@ -146,15 +123,17 @@ class Housekeeping:
 
         kinds: of work, out of `KINDS`; None: all.
         everything: merge until each leaf has one file. should_stop: asked between jobs; once true,
-        the sweep is left to the next run. failed: called in the end with what failed on a table,
-        the gravest first; None: the gravest error is raised then.
+        the sweep is left to the next run. failed: called in the end with what failed on a table, or
+        for all, the gravest first; None: the gravest error is raised then.
         """
         self._kinds = _checked(kinds)
         self._failed_now.clear()
-        for entry in self._entries(tables) if tables is not None else ():
-            self._failed.forget(entry.id)  # who names a table wants it tried
+        named = self._entries(tables) if tables is not None else ()
+        for id_ in (*(entry.id for entry in named), *([ALL_TABLES_ID] if named else ())):
+            self._failed.forget(id_)  # who names a table wants it tried
         total = self._worked(tables, everything=everything, should_stop=should_stop)
-        standing = self._failed.of({entry.id for entry in self._entries(tables)})
+        ids = {entry.id for entry in self._entries(tables)}
+        standing = self._failed.of({*ids, *self._dropped, ALL_TABLES_ID})
         failures = by_gravity([*standing, *self._failed_now])
         if failed is None:
             raise_gravest(failures)
@@ -211,20 +190,34 @@ class Housekeeping:
         if BATCHING not in self._kinds or self._app.local is None or self._app.batches is None:
             return total  # functions and tasks of the instance do it
         known = self._app.catalog.list()
+        busy = self._for_all(BATCHING, self._app.batches.tables)
+        if busy is None:  # what waits for all tables cannot be read
+            return total
         if tables is None:
-            drop_batches(self._app).run({entry.id for entry in known})
+            self._drop_batches({*busy} - {entry.id for entry in known})
         wanted = {entry.name for entry in known} if tables is None else set(tables)
         entries = [one for one in known if one.name in wanted and not one.quarantined]
-        busy = set(self._app.batches.tables())
         failing = self._failed.of({entry.id for entry in entries})
         failing_names = {one.table for one in failing if one.work == BATCHING}
         for entry in entries:
             if entry.id in busy or entry.name in failing_names:
                 total = total.plus(self._work_on(entry, {BATCHING: self._batch}))
         queue = self._app.queues.open(BATCHES_QUEUE)  # an instance has none: its batches are tasks'
-        ingester = Worker(queue=queue, handle=self._run_batch, visibility=_kept_hidden(queue))
-        done = ingester.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop)
-        return total.plus(WorkDone(batches_ingested=done))
+        ingester = Worker(
+            queue=queue,
+            handle=self._run_batch,
+            visibility=_kept_hidden(queue),
+            failures=FailurePolicy(bugs=True),
+        )
+        work = partial(ingester.run, jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop)
+        return total.plus(WorkDone(batches_ingested=self._for_all(TAKING_IN, work) or 0))
+
+    def _drop_batches(self, nameless: set[TableId]) -> None:
+        """Forget batches of tables that are gone."""
+        self._dropped = nameless
+        drop = drop_batches(self._app)
+        for id_ in sorted(nameless):
+            self._failed.attempt(id_, NAMELESS, BATCHING, partial(drop.run, id_))
 
     def _batch(self, table: OpenTable) -> WorkDone:
         return WorkDone(batches_planned=batch_files(self._app).run(table))
@@ -233,15 +226,16 @@ class Housekeeping:
         """Do what waits in queues."""
         done = WorkDone()
         if COMPACTION in self._kinds:
-            jobs = self._worker.run(jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop)
-            done = done.plus(WorkDone(jobs_done=jobs))
+            merge = partial(self._worker.run, jobs_max=JOBS_PER_ROUND_MAX, should_stop=should_stop)
+            done = done.plus(WorkDone(jobs_done=self._for_all(COMPACTION, merge) or 0))
         if COMMITS in self._kinds:
-            answered = self._app.committer.run(
-                batches_max=JOBS_PER_ROUND_MAX, should_stop=should_stop
+            commit = partial(
+                self._app.committer.run, batches_max=JOBS_PER_ROUND_MAX, should_stop=should_stop
             )
-            done = done.plus(WorkDone(commits_answered=answered))
+            done = done.plus(WorkDone(commits_answered=self._for_all(COMMITS, commit) or 0))
         if COMPACTION in self._kinds:
-            done = done.plus(WorkDone(jobs_given_up=self._give_up_dead_jobs.run()))
+            given_up = self._for_all(DEAD_LETTERS, self._give_up_dead_jobs.run) or 0
+            done = done.plus(WorkDone(jobs_given_up=given_up))
         return done
 
     def sweep(self, tables: Sequence[TableName] | None = None) -> WorkDone:
@@ -249,16 +243,15 @@ class Housekeeping:
         what tables know of connections that were dropped."""
         if SWEEP not in self._kinds:
             return WorkDone()
-        total = WorkDone(objects_swept=self._app.leftovers.sweep())
+        total = WorkDone(objects_swept=self._for_all(LEFTOVERS, self._app.leftovers.sweep) or 0)
         for entry in self._entries(tables):
             total = total.plus(self._work_on(entry, {SWEEP: self._sweep}))
         if tables is None:
-            total = total.plus(
-                WorkDone(objects_swept=self._app.catalog.sweep_nameless(self._nameless_failed))
-            )
+            bury = partial(self._app.catalog.sweep_nameless, self._nameless_failed)
+            total = total.plus(WorkDone(objects_swept=self._for_all(NAMELESS_LOGS, bury) or 0))
             end_connections(self._app).run_quietly()
-            old = self._app.clock.now() - KEPT_SECONDS * MICROS_PER_SECOND
-            self._app.tracker.forget(before=Micros(old))
+            old = Micros(self._app.clock.now() - KEPT_SECONDS * MICROS_PER_SECOND)
+            self._for_all(REPORTS, partial(self._app.tracker.forget, before=old))
         return total
 
     def _keep_history(self, tables: Sequence[TableName] | None) -> WorkDone:
@@ -309,6 +302,10 @@ class Housekeeping:
                 total = total.plus(done or WorkDone())
         return total
 
+    def _for_all(self, work: str, act: Callable[[], T]) -> T | None:
+        """Do work that belongs to no one table. It fails alone, too; None: it failed."""
+        return self._failed.attempt(ALL_TABLES_ID, ALL_TABLES, work, act)
+
     def _opened(self, entry: TableEntry) -> OpenTable | None:
         """Return a table whose log can be read; None: it was dropped."""
         table = self._app.catalog.opened(entry)
@@ -342,7 +339,7 @@ class Housekeeping:
             self._app.run_job.run(table, job.job, rejected=partial(self._job_failed, table))
         except ConflictError:
             raise
-        except LakebedError as error:
+        except Exception as error:  # bugs too: they are raised in the end
             self._job_failed(table, error)
             raise
         self._merged += 1
@@ -357,13 +354,13 @@ class Housekeeping:
             raise InvalidError("not a message about a batch", bytes=len(message.body), hint=None)
         try:
             done = run_batches(self._app).run(batch)
-        except LakebedError as error:
+        except Exception as error:  # bugs too: they are raised in the end
             self._failed_now.append(FailedWork(table=batch.table, work=BATCHING, error=error))
             raise
         if not done.repeated:
             self._on_progress(f"batch {batch.batch} of table {batch.table}: {done.rows:,} rows")
 
-    def _job_failed(self, table: OpenTable, error: LakebedError) -> None:
+    def _job_failed(self, table: OpenTable, error: Exception) -> None:
         """Keep it for the end of the run. A sum too large is not damage: `status` shows it."""
         explain(error, table=table.name, id_=table.id)
         if not isinstance(error, SumTooLargeError):
@@ -385,14 +382,3 @@ def _checked(kinds: Sequence[str] | None) -> frozenset[str]:
             hint = did_you_mean(kind, KINDS, what="kind of work")
             raise InvalidError("there is no such kind of work", kind=kind, hint=hint)
     return frozenset(KINDS if kinds is None else kinds)
-
-
-def _stored_bytes_of(app: App) -> KeepStoredBytes | None:
-    """Return what keeps how many bytes tables have; None: the lake has no ledger."""
-    if app.paying.ledger is None:
-        return None
-    is_here = isinstance(app.objects, LocalObjectStore)
-    counter: Literal["local_byte_days", "stored_byte_days"] = (
-        "local_byte_days" if is_here else "stored_byte_days"
-    )
-    return KeepStoredBytes(app.paying.ledger, clock=app.clock, counter=counter)

@@ -17,8 +17,8 @@ from lakebed.cli.program import EXIT_BUG, EXIT_STOPPED, Command, Session, counte
 from lakebed.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from lakebed.bootstrap.housekeeping import WorkDone
     from lakebed.tasks.failed_work import FailedWork
+    from lakebed.tasks.work_done import WorkDone
 
 Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 WORDS = {

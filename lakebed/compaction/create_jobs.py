@@ -16,7 +16,7 @@ from lakebed.compaction.last_parts import due_last_parts
 from lakebed.compaction.plan import FAN_IN_MAX
 from lakebed.compaction.rejected_jobs import has_changed, is_freed
 from lakebed.compaction.run_job import GiveUpCompactionJob
-from lakebed.errors import ConflictError, LakebedError, StrategyError
+from lakebed.errors import ConflictError, CorruptError, LakebedError, StrategyError
 from lakebed.model.jobs import CompactionMessage, encode_message
 from lakebed.model.names import (
     MICROS_PER_SECOND,
@@ -156,11 +156,15 @@ class CreateCompactionJobs:
         *,
         asked: bool,
     ) -> None:
-        """Send jobs of which nothing was heard for so long, and rejected ones that may work now."""
+        """Send jobs of which nothing was heard for so long, and rejected ones that may work now.
+        None where the reports are damaged: these are hints, and hold up no new job."""
+        reports = self._last_reports(table, jobs)
+        if reports is None:
+            return
         late: list[JobId] = []
         rejected: list[tuple[CompactionJob, JobReport]] = []
         for job in jobs:
-            last = self._tracker.last(table.id, job.id)
+            last = reports[job.id]
             heard = job.at  # a report by a clock that is ahead does not say when that was
             if last is not None and last.at <= now:
                 heard = max(job.at, last.at)
@@ -176,6 +180,19 @@ class CreateCompactionJobs:
         if rejected:
             late += self._lifted(table, rejected, now)
         self._send(table, late, "sent")
+
+    def _last_reports(
+        self, table: OpenTable, jobs: list[CompactionJob]
+    ) -> dict[JobId, JobReport | None] | None:
+        """Return the newest report of each job. None: reports are damaged. Who sent a job then
+        could not write it down, and would send it again each time."""
+        try:
+            return {job.id: self._tracker.last(table.id, job.id) for job in jobs}
+        except CorruptError as error:
+            events.emit(
+                events.REPORTS_DAMAGED, table=table.name, jobs_count=len(jobs), reason=error
+            )
+            return None
 
     def _lifted(
         self, table: OpenTable, rejected: Sequence[tuple[CompactionJob, JobReport]], now: Micros

@@ -13,7 +13,7 @@ from lakebed.errors import InvalidError, LakebedError, NewerFormatError, OutOfMe
 from lakebed.model.jobs import CompactionMessage, decode_message
 from lakebed.model.names import JobId, TableId
 from lakebed.observe import events
-from lakebed.ports.job_queue import MESSAGES_AT_ONCE_MAX, JobQueue, Received
+from lakebed.ports.job_queue import JobQueue, Received
 from lakebed.ports.job_tracker import JobReport, JobTracker
 from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.log_entries.file_changes import ReplaceFiles
@@ -28,6 +28,11 @@ sent again, as a job that no worker started."""
 OUT_OF_MEMORY = f"{OutOfMemoryError.code()}: "
 LASTING = (OUT_OF_MEMORY, BUG)
 """Another job of the same files would end alike: this one keeps them."""
+
+JOB_LETTERS_MAX = 1_000
+COMMIT_LETTERS_MAX = 100
+"""Of a queue, that one run looks at, so that letters which stay hide no later ones. A queue that
+hides what was looked at gives fewer, and others the next time. Letters of commits are large."""
 
 
 class GiveUpDeadJobs:
@@ -54,32 +59,48 @@ class GiveUpDeadJobs:
         self._tracker = tracker
 
     def run(self) -> int:
-        """Give up at most ten letters of each queue. Returns how many claims ended."""
+        """Give up what the letters of each queue are about. Returns how many claims ended."""
         ended = 0
-        for letter in self._jobs.dead_letters(messages_max=MESSAGES_AT_ONCE_MAX):
-            ended += self._end_job(letter)
-        for letter in self._commits.dead_letters(messages_max=MESSAGES_AT_ONCE_MAX):
+        failing = set[TableId]()
+        for letter in self._jobs.dead_letters(messages_max=JOB_LETTERS_MAX):
+            ended += self._end_job(letter, failing)
+        for letter in self._commits.dead_letters(messages_max=COMMIT_LETTERS_MAX):
             ended += self._end_commits(letter)
         return ended
 
-    def _end_job(self, letter: Received) -> int:
-        """Free what the job of a message holds. The letter says nothing else: it goes."""
-        ended = 0
+    def _end_job(self, letter: Received, failing: set[TableId]) -> int:
+        """Free what the job of a message holds. The letter says nothing else: it goes.
+
+        failing: tables whose letters are left for the next run, all with the first one.
+        """
         try:
             message = decode_message(letter.body)
-            history = self._tracker.history(message.table, message.job)
-            reason = _lasting_reason(history, letter.receives)
-            if reason.startswith(LASTING):
-                self._reject(message, reason)
-            elif not reason.startswith(OUTDATED):
-                ended = self._free(message.table, [message.job], letter)
         except InvalidError as error:  # it names no job
             events.emit(events.JOB_FAILED, code=error.code(), reason=error)
+            self._jobs.delete(letter.receipt)
+            return 0
+        except LakebedError as error:
+            events.emit(events.JOB_FAILED, code=error.code(), reason=error)
+            return 0
+        if message.table in failing:
+            return 0
+        try:
+            ended = self._end(message, letter)
         except LakebedError as error:  # not now: the next run finds the letter again
             events.emit(events.JOB_FAILED, code=error.code(), reason=error)
+            failing.add(message.table)
             return 0
         self._jobs.delete(letter.receipt)
         return ended
+
+    def _end(self, message: CompactionMessage, letter: Received) -> int:
+        history = self._tracker.history(message.table, message.job)
+        reason = _lasting_reason(history, letter.receives)
+        if reason.startswith(LASTING):
+            self._reject(message, reason)
+        elif not reason.startswith(OUTDATED):
+            return self._free(message.table, [message.job], letter)
+        return 0
 
     def _end_commits(self, letter: Received) -> int:
         """Free what the jobs of queued commits hold. Other commits are for people to send again."""

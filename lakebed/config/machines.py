@@ -140,7 +140,7 @@ def disk_of_machine(types: list[MachineType], *, vcpus: str, memory_mib: int, di
 def _type_of(name: str) -> MachineType:
     family, _, size = name.partition(".")
     found = re.fullmatch(r"([cmr])[0-9]+([a-z]*)", family)
-    assert found, "names are checked where settings are read"
+    assert found is not None, "names are checked where settings are read"
     times = size.removesuffix("xlarge")
     vcpus = 2 if size == "large" else 4 * int(times or 1)
     return MachineType(name, "g" in found[2], vcpus, vcpus * MIB_BY_FAMILY[found[1]])

@@ -53,7 +53,8 @@ SERVICES: Final[Mapping[str, str]] = {
     "image_gb_month": "ECR",
 }
 """Who charges for each thing that has a price."""
-assert set(SERVICES) == set(AMOUNTS), "each thing is charged for by a service"
+if set(SERVICES) != set(AMOUNTS):
+    raise AssertionError("each thing is charged for by a service")
 
 
 def amounts_of(counts: Mapping[str, float], *, deleted_days: float = 0.0) -> Amounts:

@@ -74,7 +74,8 @@ def _by_window(times: Times, rules: WindowRules) -> Counter[Micros]:
 
 def _micros(times: Times) -> npt.NDArray[np.int64]:
     micros = pc.cast(pc.cast(times, pa.timestamp("us", times.type.tz)), pa.int64())
-    assert not micros.null_count, "a row without an event time got its verdict"
+    if micros.null_count:
+        raise AssertionError("a row without an event time got its verdict")
     if isinstance(micros, pa.ChunkedArray):
         micros = micros.combine_chunks()
     found: npt.NDArray[np.int64] = micros.to_numpy(zero_copy_only=False)

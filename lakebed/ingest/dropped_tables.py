@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from lakebed.model.jobs import batch_job
 from lakebed.model.names import TableId
@@ -31,16 +31,11 @@ class DropBatches:
         self._heads = heads
         self._reports = JobReports("ingest", tracker=tracker, clock=clock)
 
-    def run(self, named: Collection[TableId]) -> int:
-        """Look at tables that have something to do and no name. Returns how many are forgotten.
+    def run(self, table: TableId) -> bool:
+        """Look at a table that has something to do and no name. Returns whether it was forgotten.
 
-        named: tables with a name. A list of them may miss one that is being renamed, so that the
-        log decides.
+        A list of names may miss one that is being renamed, so that the log decides.
         """
-        return sum(self.look_at(id_) for id_ in self._batches.tables() if id_ not in named)
-
-    def look_at(self, table: TableId) -> bool:
-        """Look at a table without a name. Returns whether it was forgotten."""
         if not self._is_gone(table):
             return False
         waiting = len(self._batches.pending(table, files_max=COUNTED_MAX))

@@ -18,7 +18,8 @@ class OpenLimit(Generic[T]):
     """
 
     def __init__(self, open_max: int, close: Callable[[T], bool]) -> None:
-        assert open_max >= 1, f"at least one thing may be open, got {open_max}"
+        if open_max < 1:
+            raise AssertionError(f"at least one thing may be open, got {open_max}")
         self._open_max = open_max
         self._close = close
         self._lock = threading.Lock()

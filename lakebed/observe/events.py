@@ -48,6 +48,7 @@ COMMITS_ANSWERED = "commits_answered"
 COMMITS_GONE = "commits_gone"
 REPAIR_DONE = "repair_done"
 REPORT_LOST = "report_lost"
+REPORTS_DAMAGED = "reports_damaged"
 MARK_LOST = "mark_lost"
 TICKS_SENT = "ticks_sent"
 TABLE_HANDLED = "table_handled"
@@ -133,6 +134,7 @@ MEANINGS = {
     COMMITS_GONE: "a message asked for commits that were answered before, or are too old",
     REPAIR_DONE: "a step of a repair was carried out, or could not be",
     REPORT_LOST: "what became of a job could not be written down; the job itself is not harmed",
+    REPORTS_DAMAGED: "reports of jobs cannot be read; new jobs are created, none is sent again",
     MARK_LOST: "schedules were not notified of a commit; they check the table within a day",
     TICKS_SENT: "tables that may have work due were sent to a queue",
     TABLE_HANDLED: "one kind of scheduled work was done on a table",

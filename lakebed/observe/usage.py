@@ -288,7 +288,8 @@ class _Work:
         self._token: Token[_Work | None] | None = None
 
     def __enter__(self) -> Usage:
-        assert self._token is None, "work is entered once at a time"
+        if self._token is not None:
+            raise AssertionError("work is entered once at a time")
         self._outer = _work.get()
         self._inner = _no_seconds
         self._token = _work.set(self)

@@ -223,7 +223,8 @@ def check_batch(batch: Batch, head: BatchHead) -> None:
     if head.planned != head.closed or batch.number <= head.planned:
         raise ConflictError("another batch is open", planned=head.planned, closed=head.closed)
     size = sum(file.list_bytes for file in batch.files)
-    assert 0 < size <= LIST_BYTES_MAX, f"the planner bounds lists, got {size} bytes"
+    if not 0 < size <= LIST_BYTES_MAX:
+        raise AssertionError(f"the planner bounds lists, got {size} bytes")
 
 
 def head_after(batch: Batch, head: BatchHead) -> BatchHead:

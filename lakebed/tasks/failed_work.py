@@ -30,6 +30,9 @@ from lakebed.ports.clock import Clock
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 3_600.0
 
+ALL_TABLES, ALL_TABLES_ID = TableName("(all)"), TableId("(all)")
+"""Stand for work that belongs to no one table. No table's name begins with a parenthesis."""
+
 T = TypeVar("T")
 
 GRAVEST_FIRST: tuple[type[LakebedError], ...] = (
@@ -47,6 +50,7 @@ GRAVEST_FIRST: tuple[type[LakebedError], ...] = (
 class FailedWork(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of work that failed on a table.
 
+    table: `ALL_TABLES` for work on what they share.
     tries: how often in a row.
     again_at: by the monotonic clock; None: when its message comes back, or, for what was rejected,
         when the table changes.
@@ -147,6 +151,8 @@ def raise_gravest(failures: Sequence[FailedWork]) -> None:
 
 def explain(error: Exception, *, table: TableName, id_: TableId) -> None:
     """Let an error name the table and, where it is about damage, the command that finds it."""
+    if table.startswith("("):
+        return
     if isinstance(error, LakebedError):
         error.facts.setdefault("table", table)
     if isinstance(error, CorruptError):

@@ -17,7 +17,7 @@ from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.batching import batches_of
 from lakebed.bootstrap.functions.query_answers import QueuedQueries, answers_over
-from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
+from lakebed.bootstrap.housekeeping import Housekeeping
 from lakebed.bootstrap.local import open_local
 from lakebed.ingest.submit_files import SubmitFiles, Submitted
 from lakebed.lake import Lake
@@ -28,6 +28,7 @@ from lakebed.ports.job_queue import Message
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
 from lakebed.table import Table
+from lakebed.tasks.work_done import WorkDone
 from lambdas.query.handle import keep
 from lambdas.shape import Handler, sent_handler
 from tests.dsl.memory_instance import HIDDEN_SECONDS, MemoryInstance, Run, once, worked

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import LakebedError
 from lakebed.lake import Lake
+from lakebed.tasks.work_done import WorkDone
 from tests.servers.fixtures import ministack  # noqa: F401 - it is a fixture
 from tests.servers.s3 import S3Server
 from tests.unit.compaction.test_rejected_jobs import DAYS, MIB, filled, rejections, told

@@ -37,6 +37,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "inf
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 COLUMNS_MAX = 100
+NARROWS = re.compile(r"[\w.]+ is not None|isinstance\([\w.]+, [^()]+\)")
 REASON = r"(?=\W*\w+\W+\w+)"
 """At least two words."""
 
@@ -154,6 +155,22 @@ def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
                 )
 
 
+def guards_are_raised(source: Source) -> Iterator[Finding]:
+    """`python -O` drops asserts: they say what a type checker cannot know. What data or callers may
+    break is an `if` that raises. Kernels are compiled, and some stores are for tests only."""
+    unlike = ("lakebed/kernels", "lakebed/backends/faulty", "lakebed/backends/memory")
+    if not (source.is_python and source.inside("lakebed")) or source.inside(*unlike):
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Assert) and not NARROWS.fullmatch(ast.unparse(node.test)):
+            yield Finding(
+                source.path,
+                node.lineno,
+                f"`assert {ast.unparse(node.test)}` is gone under -O: raise AssertionError, unless "
+                "it narrows a type (`is not None`, `isinstance`)",
+            )
+
+
 def exceptions_to_rules_have_reasons(source: Source) -> Iterator[Finding]:
     marks = (
         r"#\s*noqa\b(:\s*[A-Z]+\d+(\s*,\s*[A-Z]+\d+)*)?",
@@ -263,6 +280,7 @@ RULES: tuple[Rule, ...] = (
     modules_are_short,
     functions_fit_on_a_screen,
     errors_are_caught_by_kind,
+    guards_are_raised,
     exceptions_to_rules_have_reasons,
     lines_are_short,
     pages_have_one_title,

@@ -10,8 +10,14 @@ import pyarrow as pa
 
 import lakebed
 from lakebed.errors import LakebedError
-from lakebed.model.names import FILES_PER_RUN_MAX, JobId, TransactionNumber, file_name
+from lakebed.feeds.committed import FeedConnection, SplitAt, count_of
+from lakebed.feeds.event_windows import newest_time
+from lakebed.feeds.round_changes import SplitRecords, recorded_gaps
+from lakebed.model.feeds.positions import Position
+from lakebed.model.names import FILES_PER_RUN_MAX, ConnectionId, JobId, TransactionNumber, file_name
+from lakebed.model.open_limit import OpenLimit
 from lakebed.model.partitions import ROOT, Partition, PartitionTree
+from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from tests.dsl.table_story import TableStory
 from tests.unit.sorted_files.lakes import Lake, batch_of
@@ -49,6 +55,17 @@ def two_roots() -> object:
     return PartitionTree([Partition(ROOT), Partition(ROOT + 1)])  # type: ignore[arg-type]  # no id
 
 
+def a_gap_behind_records() -> object:
+    read = Records(begin=0, end=3, count=3, size=3, batch=None)
+    at = SplitAt(None, Position(1, 0))
+    connection = FeedConnection(ConnectionId("c"), 1)
+    return list(recorded_gaps(connection, [SplitRecords("0", 1, at, (read,), gap_end=9)]))
+
+
+def a_row_without_a_time() -> object:
+    return newest_time(pa.array([1, None], pa.timestamp("us", "UTC")))
+
+
 def a_usual_day(folder: Path) -> object:
     with lakebed.connect(folder) as lake:
         table = lake.create_table("t", lakebed.schema_of(row_keys={"k": "int64"}))
@@ -70,9 +87,13 @@ if __name__ == "__main__":
     acts: dict[str, Callable[[], object]] = {
         "debug": lambda: __debug__,
         "base": another_base,
+        "gap": a_gap_behind_records,
         "log": a_log_that_skips,
+        "open": lambda: OpenLimit(0, lambda _: True),
         "order": lambda: rows_out_of_order(root / "order"),
+        "position": lambda: count_of(Position(1, b"not counted")),
         "sequence": too_many_files,
+        "time": a_row_without_a_time,
         "tree": two_roots,
         "day": lambda: a_usual_day(root / "day"),
     }

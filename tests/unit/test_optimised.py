@@ -23,9 +23,13 @@ def test_guards_of_data_stay_without_asserts(tmp_path: Path) -> None:
     assert told.pop("day") == "[1, 1, 2, 2]"
     assert {name: said.partition(":")[0] for name, said in told.items()} == {
         "base": "AssertionError",
+        "gap": "AssertionError",
         "log": "CorruptError",
+        "open": "AssertionError",
         "order": "AssertionError",
+        "position": "AssertionError",
         "sequence": "AssertionError",
+        "time": "AssertionError",
         "tree": "AssertionError",
     }
 

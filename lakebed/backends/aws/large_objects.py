@@ -155,7 +155,8 @@ class PartUpload:
             self._parts.append(self._under_way.popleft().result())
         self._sent_bytes += len(part)
         number = len(self._parts) + len(self._under_way) + 1
-        assert number <= PARTS_MAX, "parts grow, so that an object has few enough"
+        if number > PARTS_MAX:
+            raise AssertionError("parts grow, so that an object has few enough")
         self._under_way.append(self._threads.submit(carried(self._send), number, part))
 
     def complete(self, size: int, checksum: int) -> None:

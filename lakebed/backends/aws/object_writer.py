@@ -42,7 +42,8 @@ class S3ObjectWriter:
 
     def write(self, data: bytes | memoryview) -> int:
         """Add bytes. After an error what was written is given up."""
-        assert self._is_open, "the object is finished or given up"
+        if not self._is_open:
+            raise AssertionError("the object is finished or given up")
         added = len(data)
         if self._size + added > self._store.sizes.object_bytes_max:
             self.abort()
@@ -63,7 +64,8 @@ class S3ObjectWriter:
 
     def finish(self) -> ObjectFacts:
         """Make the object visible."""
-        assert self._is_open, "the object is finished or given up"
+        if not self._is_open:
+            raise AssertionError("the object is finished or given up")
         facts = ObjectFacts(self._path, self._size, self._checksum)
         try:
             if self._upload is None:

@@ -240,7 +240,8 @@ class SharedConsumer:
         self._hand_out_errors(errors)
 
     def _put(self, lane: Lane, came: Gathered) -> None:
-        assert (came.offsets[1:] > came.offsets[:-1]).all(), "offsets of a partition rise"
+        if not (came.offsets[1:] > came.offsets[:-1]).all():
+            raise AssertionError("offsets of a partition rise")
         self._trouble = None
         if lane.is_doubted:
             lane.is_doubted = False

@@ -61,7 +61,8 @@ class LocalObjectWriter:
 
     def write(self, data: bytes | memoryview) -> int:
         """Add bytes. After an error what was written is removed."""
-        assert not self._file.closed, "the object is finished or given up"
+        if self._file.closed:
+            raise AssertionError("the object is finished or given up")
         data = memoryview(data).cast("B")
         try:
             self._file.write(data)
@@ -78,7 +79,8 @@ class LocalObjectWriter:
 
     def finish(self) -> ObjectFacts:
         """Make the object visible."""
-        assert not self._file.closed, "the object is finished or given up"
+        if self._file.closed:
+            raise AssertionError("the object is finished or given up")
         try:
             self._file.flush()
             if self._store.durable:

@@ -71,7 +71,8 @@ class FirstOfSecrets:
     """Secrets of several stores, asked in order."""
 
     def __init__(self, *stores: Secrets) -> None:
-        assert stores, "one at least"
+        if not stores:
+            raise AssertionError("one store at least")
         self._stores = stores
 
     def read(self, name: str) -> Secret:

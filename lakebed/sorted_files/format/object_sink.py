@@ -48,7 +48,8 @@ class ObjectSink:
 
     def begin_tail(self) -> tuple[int, ...]:
         """Say that the tail begins here. Returns the checksums of the blocks before it."""
-        assert self._has_blocks, "blocks have checksums"
+        if not self._has_blocks:
+            raise AssertionError("blocks have checksums")
         self._tail = bytearray()
         return tuple(self._blocks)
 

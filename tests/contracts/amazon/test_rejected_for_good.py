@@ -8,13 +8,13 @@ import pytest
 
 from lakebed.backends.aws.job_tracker import DynamoDbJobTracker
 from lakebed.backends.memory import VirtualClock
-from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.bootstrap.local import open_local
 from lakebed.config.dynamo_tables import PARTITION_KEY, SORT_KEY, TRACKER_TABLE
 from lakebed.errors import IteratorError
 from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND
 from lakebed.ports.job_tracker import KEPT_SECONDS
+from lakebed.tasks.work_done import WorkDone
 from tests.servers.faulty_proxy import LOST, UNANSWERED, FaultyProxy
 from tests.servers.s3 import S3Server
 from tests.unit.compaction.test_rejected_jobs import DAYS, failing, filled, ids, rejections

@@ -15,7 +15,6 @@ import lakebed
 from lakebed.backends.memory import MemoryObjectStore
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.compaction import run_job
@@ -31,6 +30,7 @@ from lakebed.lake import Lake
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.job_tracker import KEPT_SECONDS
 from lakebed.sorted_files.parquet_files import ParquetFiles
+from lakebed.tasks.work_done import WorkDone
 
 SCHEMA = lakebed.schema_of(row_keys={"k": "int64"}, values={"body": "binary"})
 MIB = 1 << 20

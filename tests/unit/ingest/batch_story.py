@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from lakebed.backends.memory import VirtualClock
 from lakebed.bootstrap.batching import batch_files, batches_of, run_batches
-from lakebed.bootstrap.housekeeping import WorkDone
 from lakebed.bootstrap.local import open_local
 from lakebed.ingest.batch_listing import BatchReport
 from lakebed.ingest.submit_files import Submitted
@@ -18,6 +17,7 @@ from lakebed.lake import Lake
 from lakebed.model.jobs import BATCHES_QUEUE, batch_message_in
 from lakebed.tasks.failed_work import FailedWork
 from lakebed.tasks.user_jobs import Ingested
+from lakebed.tasks.work_done import WorkDone
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 

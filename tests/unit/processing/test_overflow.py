@@ -7,11 +7,12 @@ import pytest
 
 import lakebed
 from lakebed.backends.memory.clock import VirtualClock
-from lakebed.bootstrap.housekeeping import Housekeeping, WorkDone
+from lakebed.bootstrap.housekeeping import Housekeeping
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import SumTooLargeError
 from lakebed.lake import Lake
 from lakebed.statestore.table_state.state import CompactionJob
+from lakebed.tasks.work_done import WorkDone
 
 SCHEMA = lakebed.schema_of(row_keys={"k": "string"}, values={"v": "int8"})
 SUM = lakebed.Processing(aggregate={"v": "sum"})

@@ -4,18 +4,26 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import lakebed
+from lakebed.backends.local.file_batches import SqliteFileBatches
+from lakebed.backends.local.job_tracker import SqliteJobTracker
 from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.local import open_local
 from lakebed.errors import CorruptError, TableMissingError
 from lakebed.lake import Lake
+from lakebed.model.jobs import CompactionMessage, encode_message
+from lakebed.model.names import JobId, TableId
+from lakebed.ports.job_queue import Message
+from lakebed.sorted_files.parquet_files import ParquetFiles
 from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.failed_work import LONGEST_WAIT_SECONDS, FailedWork
 from tests.unit.tables.lakes import SCHEMA, ids, rows
 
 NAMES = ("aaa", "bad", "zzz")
+DAYS = 86_400
 SETTINGS = {"compaction_strategy": "basic", "job_files_max": 2, "leaf_rows_max": 1_000}
 
 
@@ -244,3 +252,144 @@ def test_a_log_without_a_name_that_is_damaged_stops_no_sweep(tmp_path: Path, lak
 def test_who_names_no_table_is_told(lake: Lake) -> None:
     with pytest.raises(TableMissingError):
         lake.run(["aaaa"])
+
+
+def given_file(folder: Path, name: str, *keys: str) -> str:
+    pq.write_table(rows(keys), folder / name)
+    return str(folder / name)
+
+
+def damage_a_store(lake: Lake, name: str, *, is_gone: bool = False) -> Path:
+    """Overwrite a file of SQLite that all tables share, or delete it."""
+    path = folder_of(lake) / "queues" / f"{name}.sqlite"
+    for store in (lake._app.batches, lake._app.tracker):
+        assert isinstance(store, SqliteFileBatches | SqliteJobTracker)
+        store.close()
+    if is_gone:
+        path.unlink()
+    else:
+        path.write_bytes(b"\0" * path.stat().st_size)
+    for left in path.parent.glob(f"{name}.sqlite-*"):
+        left.unlink()
+    return path
+
+
+def parquet_files(lake: Lake) -> int:
+    return len(list(folder_of(lake).glob("objects/tables/*/files/**/*.parquet")))
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_damaged_batches_keep_no_table_from_its_other_work(
+    tmp_path: Path, lake: Lake, clock: VirtualClock, is_gone: bool
+) -> None:
+    lake.table("aaa").submit([given_file(tmp_path, "a.parquet", "0x")])
+    path = folder_of(lake) / "queues" / "batches.sqlite"
+    lake._app.batches.close()  # type: ignore[union-attr]  # of SQLite
+    whole = path.read_bytes()
+    damage_a_store(lake, "batches", is_gone=is_gone)
+    with pytest.raises(CorruptError, match=r"batches\.sqlite") as raised:
+        lake.run()
+    assert "fsck (all)" not in str(raised.value.hint)
+    assert "table" not in raised.value.facts
+    assert [files(lake, name) for name in NAMES] == [1, 1, 1]
+    clock.advance(30 * DAYS)
+    (failed,) = failures(lake)
+    assert (failed.table, failed.work, failed.code) == ("(all)", "batching", "corrupt")
+    assert parquet_files(lake) == 3, "garbage was collected"
+    path.write_bytes(whole)
+    clock.advance(3_600)
+    assert failures(lake) == []
+    assert "0x" in ids(lake.table("aaa"))
+
+
+def test_a_bug_in_a_merge_of_one_table_keeps_no_other_from_its_work(
+    lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge, id_ = ParquetFiles.merge_into_file, id_of(lake, "aaa")
+
+    def broken(self: ParquetFiles, *given: object, path: str, **named: object) -> object:
+        if id_ in path:
+            raise TypeError("a bug")
+        return merge(self, *given, path=path, **named)  # type: ignore[arg-type]  # as it was given
+
+    monkeypatch.setattr(ParquetFiles, "merge_into_file", broken)
+    with pytest.raises(TypeError, match="a bug"):
+        lake.run()
+    assert [files(lake, name) for name in NAMES] == [2, 1, 1]
+    clock.advance(30 * DAYS)
+    with pytest.raises(TypeError, match="a bug"):
+        lake.run()
+    assert parquet_files(lake) == 4, "garbage was collected"
+
+
+def test_a_bug_in_a_batch_of_one_table_keeps_no_other_from_its_work(
+    tmp_path: Path, lake: Lake, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest, id_ = lake._app.ingest.run, id_of(lake, "aaa")
+
+    def broken(table: OpenTable, *given: object) -> object:
+        if table.id == id_:
+            raise TypeError("a bug")
+        return ingest(table, *given)  # type: ignore[arg-type]  # as it was given
+
+    for name in NAMES:
+        lake.table(name).submit([given_file(tmp_path, f"{name}.parquet", "0x")])
+    monkeypatch.setattr(lake._app.ingest, "run", broken)
+    clock.advance(3_600)
+    with pytest.raises(TypeError, match="a bug"):
+        lake.run()
+    assert ["0x" in ids(lake.table(name)) for name in NAMES] == [False, True, True]
+    assert [files(lake, name) for name in NAMES] == [1, 1, 1]
+
+
+def test_a_damaged_log_without_a_name_keeps_no_table_from_its_batches(
+    tmp_path: Path, lake: Lake, clock: VirtualClock
+) -> None:
+    for name in ("bad", "zzz"):
+        lake.table(name).submit([given_file(tmp_path, f"{name}.parquet", "0x")])
+    damage_the_log(tmp_path / "lake", lake, "bad")
+    with Lake(open_local(tmp_path / "lake", clock=clock)) as again:
+        entry = again._app.catalog.entry("bad")
+        again._app.registry.release(entry.name, entry.id)
+        clock.advance(3_600)
+        works = {(one.table, one.work, one.code) for one in failures(again)}
+        assert ("(nameless)", "batching", "corrupt") in works
+        assert "0x" in ids(again.table("zzz"))
+
+
+def test_damaged_reports_of_jobs_keep_no_table_from_new_jobs(
+    lake: Lake, clock: VirtualClock
+) -> None:
+    creation = ["compaction-creation"]
+    assert lake.run(kinds=creation).jobs_created == 3
+    damage_a_store(lake, "jobs")
+    for name in NAMES:
+        filled(lake, name, "9")
+    clock.advance(20 * DAYS)
+    for _ in range(3):
+        lake.run(kinds=creation)
+        clock.advance(DAYS)
+    assert lake._app.queue.depth() == (6, 0), "none was sent again and again"
+    with pytest.raises(CorruptError, match=r"jobs\.sqlite"):
+        lake.run()
+    assert [files(lake, name) for name in NAMES] == [2, 2, 2]
+    assert [(one.table, one.work) for one in failures(lake)] == [("(all)", "reports")]
+
+
+def test_dead_letters_of_a_damaged_table_hide_no_others(
+    tmp_path: Path, lake: Lake, clock: VirtualClock
+) -> None:
+    lake.run(["zzz"], kinds=["compaction-creation"])
+    queue = lake._app.queue
+    (sent,) = queue.receive(messages_max=10, hidden_seconds=60)
+    queue.delete(sent.receipt)
+    stuck = encode_message(CompactionMessage(TableId(id_of(lake, "bad")), JobId("stuck")))
+    for body in [*[stuck] * 10, sent.body]:
+        queue.send([Message(body)])
+        (message,) = queue.receive(messages_max=1, hidden_seconds=60)
+        queue.give_up(message)
+    damage_the_log(tmp_path / "lake", lake, "bad")
+    with Lake(open_local(tmp_path / "lake", clock=clock)) as again:
+        assert again.run(failed=lambda _: None).jobs_given_up == 1
+        assert files(again, "zzz") == 1
+        assert again._app.queue.depth()[1] == 10

@@ -41,7 +41,7 @@ class BatchTables:
         forgotten. Returns how many batches were planned. Raises: as `BatchFiles.run`."""
         entries = [entry for entry in self._stores.registry.list() if entry.id == table]
         if not entries:
-            self._drop.look_at(table)
+            self._drop.run(table)
             return 0
         return 0 if entries[0].quarantined else self._batch.run(self._stores.opened(entries[0]))
 
