@@ -86,7 +86,7 @@ def test_a_row_that_was_changed_is_damage_whatever_is_asked(
 def test_rows_of_a_large_file_prove_themselves_when_they_are_asked_for(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakebed.backends.local.file_batches.PROVEN_BYTES_MAX", 0)
+    monkeypatch.setattr("lakebed.backends.local.kept_database.PROVEN_BYTES_MAX", 0)
     batches = filled(tmp_path)
     assert are_whole(batches)
     batches.close()
