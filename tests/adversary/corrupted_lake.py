@@ -46,6 +46,13 @@ RAW_ERRORS = (
 """What no damaged file may raise: callers are told by errors of ours."""
 QUEUE = "planted"
 MESSAGES_MAX = 10
+OF_ROOT = {
+    "tables.sqlite": "registry",
+    "leases.sqlite": "leases",
+    "feeds.sqlite": "definitions",
+    "feeds.made": "definitions.made",
+}
+"""Kinds of files that lie in no folder of a lake."""
 LATE_ROWS = 5
 """That another writer commits behind a damage."""
 
@@ -62,7 +69,7 @@ def kind_of(file: str) -> str:
     if file == "lakebed.json":
         return "mark"
     if not folder:
-        return {"tables.sqlite": "registry", "leases.sqlite": "leases"}.get(name, "")
+        return OF_ROOT.get(name, "")
     if folder.startswith("objects/"):
         return "snapshot" if "/snapshots" in folder else "rows" if "/files" in folder else "object"
     return {"logs": "log", "cache": "state", "queues": name.removesuffix(".sqlite")}.get(folder, "")
