@@ -243,7 +243,7 @@ class SqliteDatabase:
         try:
             connection.execute(statement)
         except sqlite3.Error as error:
-            if not _is_doubtful(error):
+            if not _is_doubtful(error) or _UNFIT in str(error):
                 raise
             raise damaged(self.path, f"it says format {before}, and is not: {error}") from error
 
