@@ -41,7 +41,7 @@ _FLUSHES, _ENDINGS = ("flush", "wishes"), ("ending", "waiting")
 _SUM = "row_checksum(kind, name, version, revision, id, body, wanted, code, reason, failed_version)"
 _SUMS = {
     "definition": _SUM,
-    "registry": "row_checksum(number)",
+    "definition_number": "row_checksum(number)",
     **{table: f"row_checksum({column})" for table, column in (_FLUSHES, _ENDINGS)},
 }
 _CREATE_ROWS = tuple(
@@ -67,16 +67,19 @@ CREATE TABLE definition (
     failed_version INTEGER,
     checksum INTEGER NOT NULL,
     PRIMARY KEY (kind, name)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE registry (number INTEGER NOT NULL, checksum INTEGER) STRICT;
-INSERT INTO registry VALUES (0, row_checksum(0))"""
+) STRICT, WITHOUT ROWID"""
+_NUMBERS = """
+CREATE TABLE definition_number (number INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT"""
+_FIRST_NUMBER = "INSERT INTO definition_number VALUES (0, row_checksum(0))"
 _UPGRADES = {
     1: (
-        "ALTER TABLE registry ADD COLUMN checksum INTEGER",
-        "UPDATE registry SET checksum = row_checksum(number)",
+        _NUMBERS,
+        "INSERT INTO definition_number SELECT number, row_checksum(number) FROM registry",
+        "DROP TABLE registry",
         *_CREATE_ROWS,
     )
 }
+"""A process of an older release that has the file open fails, and writes no number unproven."""
 _ROWS = f"""
 SELECT kind, name, version, revision, id, body, wanted, code, reason, failed_version,
     checksum IS {_SUM}
@@ -85,8 +88,8 @@ _WRITE = """
 INSERT OR REPLACE INTO definition VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, row_checksum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 )"""
-_NUMBER = "SELECT number, checksum IS row_checksum(number) FROM registry"
-_SET_NUMBER = "UPDATE registry SET number = ?1, checksum = row_checksum(?1)"
+_NUMBER = "SELECT number, checksum IS row_checksum(number) FROM definition_number"
+_SET_NUMBER = "UPDATE definition_number SET number = ?1, checksum = row_checksum(?1)"
 _READ_ROW = "SELECT {1}, checksum IS row_checksum({1}) FROM {0}"
 _WRITE_ROW = "INSERT OR REPLACE INTO {} VALUES (1, ?1, row_checksum(?1))"
 
@@ -97,7 +100,8 @@ class SqliteFeedRegistry:
     """Definitions by kind and name, in the file `feeds.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        path, schema = Path(root) / "feeds.sqlite", ";".join((_SCHEMA, *_CREATE_ROWS))
+        path = Path(root) / "feeds.sqlite"
+        schema = ";".join((_SCHEMA, _NUMBERS, _FIRST_NUMBER, *_CREATE_ROWS))
         self._database = KeptDatabase(
             SqliteDatabase(path, schema, format=_FORMAT, upgrades=_UPGRADES, is_moved=True),
             _SUMS,

@@ -112,7 +112,7 @@ def test_a_number_of_definitions_that_is_gone_is_damage(tmp_path: Path) -> None:
     registry = SqliteFeedRegistry(tmp_path)
     registry.put(FEED, 0)
     registry.close()
-    edited(tmp_path / "feeds.sqlite", "DELETE FROM registry")
+    edited(tmp_path / "feeds.sqlite", "DELETE FROM definition_number")
     with pytest.raises(CorruptError, match="number is gone"):
         registry.number()
 
@@ -259,7 +259,11 @@ def test_a_missing_secret_says_where_to_write_it(tmp_path: Path) -> None:
 ENDING = Ending(
     id="f0", kind="connection", name="old", known_in=(KnownIn(ConnectionId("c"), TableId("t")),)
 )
-OLDER = ("ALTER TABLE registry DROP COLUMN checksum", "PRAGMA user_version = 1")
+OLDER = """
+    CREATE TABLE registry (number INTEGER NOT NULL) STRICT;
+    INSERT INTO registry SELECT number FROM definition_number;
+    DROP TABLE definition_number;
+    PRAGMA user_version = 1;"""
 ASKED: dict[str, Callable[[SqliteFeedRegistry], object]] = {
     "number": lambda registry: registry.number(),
     "get": lambda registry: registry.get("feed", "orders"),
@@ -290,7 +294,7 @@ def is_as_filled(registry: SqliteFeedRegistry) -> bool:
 @pytest.mark.parametrize(
     "change",
     [
-        "registry SET number = 0",
+        "definition_number SET number = 0",
         "definition SET kind = 'policy'",
         "definition SET name = 'b'",
         "definition SET body = NULL",
@@ -316,7 +320,7 @@ def test_the_number_of_a_large_registry_proves_itself_whenever_it_is_used(
     registry = filled(tmp_path)
     assert is_as_filled(registry)
     registry.close()
-    edited(tmp_path / "feeds.sqlite", "UPDATE registry SET number = 0")
+    edited(tmp_path / "feeds.sqlite", "UPDATE definition_number SET number = 0")
     with pytest.raises(CorruptError, match="number contradicts its checksum"):
         ASKED[name](registry)
 
@@ -326,10 +330,9 @@ def test_feeds_of_the_format_before_are_opened_and_proven_from_now_on(
     tmp_path: Path, has_wishes: bool
 ) -> None:
     registry = filled(tmp_path)
-    dropped = () if has_wishes else ("DROP TABLE flush", "DROP TABLE ending")
+    dropped = "" if has_wishes else "DROP TABLE flush; DROP TABLE ending"
     with closing(sqlite3.connect(tmp_path / "feeds.sqlite")) as older:
-        for statement in (*OLDER, *dropped):
-            older.execute(statement)
+        older.executescript(OLDER + dropped)
     (tmp_path / "feeds.made").unlink()
     if not has_wishes:
         assert (registry.flushes(), registry.endings()) == (Flushes(), Endings())
@@ -337,9 +340,20 @@ def test_feeds_of_the_format_before_are_opened_and_proven_from_now_on(
         registry.change_endings([ENDING], (), 0)
     assert is_as_filled(registry)
     registry.close()
-    edited(tmp_path / "feeds.sqlite", "UPDATE registry SET number = 0")
+    edited(tmp_path / "feeds.sqlite", "UPDATE definition_number SET number = 0")
     with pytest.raises(CorruptError, match="contradicts its checksum"):
         registry.number()
+
+
+def test_an_older_release_that_has_definitions_open_counts_no_change_unproven(
+    tmp_path: Path,
+) -> None:
+    registry = filled(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "feeds.sqlite")) as older:
+        older.executescript(OLDER)
+        assert registry.number() == 1
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            older.execute("UPDATE registry SET number = number + 1")
 
 
 def test_definitions_that_are_gone_are_no_answer(tmp_path: Path) -> None:
@@ -357,5 +371,5 @@ def test_a_column_of_the_number_whose_name_was_changed_is_damage(tmp_path: Path)
     registry = filled(tmp_path)
     path = tmp_path / "feeds.sqlite"
     path.write_bytes(path.read_bytes().replace(b"(number INTEGER", b"(numbar INTEGER"))
-    with pytest.raises(CorruptError, match=r"it has no column registry\.number any more"):
+    with pytest.raises(CorruptError, match=r"it has no column definition_number\.number any more"):
         registry.number()
