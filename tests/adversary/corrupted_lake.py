@@ -50,6 +50,13 @@ QUEUE = "planted"
 MESSAGES_MAX = 10
 WORKED_FIRST = 0.3
 """How often the scheduled work meets a damage before anything is asked."""
+OF_ROOT = {
+    "tables.sqlite": "registry",
+    "leases.sqlite": "leases",
+    "feeds.sqlite": "definitions",
+    "feeds.made": "definitions.made",
+}
+"""Kinds of files that lie in no folder of a lake."""
 LATE_ROWS = 5
 """That another writer commits behind a damage."""
 
@@ -66,7 +73,7 @@ def kind_of(file: str) -> str:
     if file == "lakebed.json":
         return "mark"
     if not folder:
-        return {"tables.sqlite": "registry", "leases.sqlite": "leases"}.get(name, "")
+        return OF_ROOT.get(name, "")
     if folder.startswith("objects/"):
         return "snapshot" if "/snapshots" in folder else "rows" if "/files" in folder else "object"
     return {"logs": "log", "cache": "state", "queues": name.removesuffix(".sqlite")}.get(folder, "")

@@ -25,4 +25,5 @@ def test_files_of_every_kind_are_damaged(tmp_path: Path) -> None:
         if path.is_file()
     }
     databases = {"log", "state", "queues", "jobs", "registry", "batches", "leases", "usage"}
+    databases.add("definitions")
     assert kinds >= databases | {f"{one}-wal" for one in databases} | {"mark", "rows", "snapshot"}

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lakebed.backends.local.kept_database import KeptDatabase
 from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.model.feeds.definitions import (
@@ -34,6 +35,24 @@ from lakebed.model.feeds.endings import Ending, Endings
 from lakebed.model.feeds.flushes import Flushes
 from lakebed.ports.feed_registry import ENTRIES_MAX
 
+_FORMAT = 2
+_FLUSHES, _ENDINGS = ("flush", "wishes"), ("ending", "waiting")
+"""Tables of one row each, and its column of JSON."""
+_SUM = "row_checksum(kind, name, version, revision, id, body, wanted, code, reason, failed_version)"
+_SUMS = {
+    "definition": _SUM,
+    "definition_number": "row_checksum(number)",
+    **{table: f"row_checksum({column})" for table, column in (_FLUSHES, _ENDINGS)},
+}
+_CREATE_ROWS = tuple(
+    f"""
+CREATE TABLE IF NOT EXISTS {table} (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    {column} BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT"""
+    for table, column in (_FLUSHES, _ENDINGS)
+)
 _SCHEMA = """
 CREATE TABLE definition (
     kind TEXT NOT NULL,
@@ -48,30 +67,29 @@ CREATE TABLE definition (
     failed_version INTEGER,
     checksum INTEGER NOT NULL,
     PRIMARY KEY (kind, name)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE registry (number INTEGER NOT NULL) STRICT;
-INSERT INTO registry VALUES (0)"""
-_ROWS = """
-SELECT kind, name, version, revision, id, body, wanted, code, reason, failed_version,
-    checksum IS row_checksum(
-        kind, name, version, revision, id, body, wanted, code, reason, failed_version
+) STRICT, WITHOUT ROWID"""
+_NUMBERS = """
+CREATE TABLE definition_number (number INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT"""
+_FIRST_NUMBER = "INSERT INTO definition_number VALUES (0, row_checksum(0))"
+_UPGRADES = {
+    1: (
+        _NUMBERS,
+        "INSERT INTO definition_number SELECT number, row_checksum(number) FROM registry",
+        "DROP TABLE registry",
+        *_CREATE_ROWS,
     )
-FROM definition"""
+}
+"""A process of an older release that has the file open fails, and writes no number unproven."""
+_ROWS = f"""
+SELECT kind, name, version, revision, id, body, wanted, code, reason, failed_version,
+    checksum IS {_SUM}
+FROM definition"""  # noqa: S608 - constant texts
 _WRITE = """
 INSERT OR REPLACE INTO definition VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, row_checksum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 )"""
-
-# An older release opens the file and does not look at these tables.
-_FLUSHES, _ENDINGS = ("flush", "wishes"), ("ending", "waiting")
-"""Tables of one row each, and its column of JSON."""
-_CREATE_ROW = """
-CREATE TABLE IF NOT EXISTS {} (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    {} BLOB NOT NULL,
-    checksum INTEGER NOT NULL
-) STRICT"""
-_HAS_TABLE = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+_NUMBER = "SELECT number, checksum IS row_checksum(number) FROM definition_number"
+_SET_NUMBER = "UPDATE definition_number SET number = ?1, checksum = row_checksum(?1)"
 _READ_ROW = "SELECT {1}, checksum IS row_checksum({1}) FROM {0}"
 _WRITE_ROW = "INSERT OR REPLACE INTO {} VALUES (1, ?1, row_checksum(?1))"
 
@@ -82,7 +100,14 @@ class SqliteFeedRegistry:
     """Definitions by kind and name, in the file `feeds.sqlite` of a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._database = SqliteDatabase(Path(root) / "feeds.sqlite", _SCHEMA, is_moved=True)
+        path = Path(root) / "feeds.sqlite"
+        schema = ";".join((_SCHEMA, _NUMBERS, _FIRST_NUMBER, *_CREATE_ROWS))
+        self._database = KeptDatabase(
+            SqliteDatabase(path, schema, format=_FORMAT, upgrades=_UPGRADES, is_moved=True),
+            _SUMS,
+            what="definitions of feeds",
+            instead="apply the files of feeds again: their sources begin anew",
+        )
 
     def number(self) -> int:
         """Return how often definitions were changed."""
@@ -93,7 +118,7 @@ class SqliteFeedRegistry:
         """Let the registry's number be at least this."""
         check_number(number)
         with self._database.writing() as connection:
-            connection.execute("UPDATE registry SET number = max(number, ?)", (number,))
+            connection.execute(_SET_NUMBER, (max(self._number(connection), number),))
 
     def change(
         self, changes: Sequence[DefinitionChange], *, expected_number: int | None = None
@@ -106,7 +131,7 @@ class SqliteFeedRegistry:
                 raise DefinitionChangedError("definitions have changed", number=number)
             versions = [self._apply(connection, c, number + 1).version for c in changes]
             if changes:
-                connection.execute("UPDATE registry SET number = number + 1")
+                connection.execute(_SET_NUMBER, (number + 1,))
         return versions
 
     def put(self, definition: NamedDefinition, expected_version: int) -> int:
@@ -220,8 +245,7 @@ class SqliteFeedRegistry:
 
     def _kept(self, connection: sqlite3.Connection, where: tuple[str, str], type_: type[T]) -> T:
         """Return what a table of one row holds; that of nothing, if it is not there."""
-        (is_there,) = connection.execute(_HAS_TABLE, where[:1]).fetchone()
-        row = connection.execute(_READ_ROW.format(*where)).fetchone() if is_there else None
+        row = connection.execute(_READ_ROW.format(*where)).fetchone()
         if row is None:
             return type_()
         encoded, is_whole = row
@@ -232,11 +256,13 @@ class SqliteFeedRegistry:
     def _keep(
         self, connection: sqlite3.Connection, where: tuple[str, str], value: Flushes | Endings
     ) -> None:
-        connection.execute(_CREATE_ROW.format(*where))
         connection.execute(_WRITE_ROW.format(where[0]), (msgspec.json.encode(value),))
 
     def _number(self, connection: sqlite3.Connection) -> int:
-        row = connection.execute("SELECT number FROM registry").fetchone()
+        row = connection.execute(_NUMBER).fetchone()
         if row is None:
             raise damaged(self._database.path, "the registry's number is gone")
-        return int(row[0])
+        number, is_whole = row
+        if not is_whole:
+            raise damaged(self._database.path, "the registry's number contradicts its checksum")
+        return int(number)

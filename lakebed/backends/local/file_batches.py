@@ -1,22 +1,17 @@
-"""Files that wait, and batches, in one SQLite file.
-
-What was submitted is kept nowhere else, so each row carries its checksum, and beside the file lies
-a mark that tells a file that is gone from one that was never made.
-"""
+"""Files that wait, and batches, in one SQLite file."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from lakebed.backends.local.sqlite_database import PROVEN_BYTES_MAX, SqliteDatabase, damaged
-from lakebed.errors import ConflictError, CorruptError
-from lakebed.model.disk_errors import translated
+from lakebed.backends.local.kept_database import KeptDatabase
+from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
+from lakebed.errors import ConflictError
 from lakebed.model.names import Micros, TableId
 from lakebed.ports.file_batches import (
     BATCHES_MAX,
@@ -125,17 +120,18 @@ class SqliteFileBatches:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         path = Path(root) / "batches.sqlite"
-        self._database = SqliteDatabase(
-            path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES, is_moved=True
+        self._database = KeptDatabase(
+            SqliteDatabase(path, _SCHEMA, format=_FORMAT, upgrades=_UPGRADES, is_moved=True),
+            _SUMS,
+            what="batches",
+            instead="submit what was not taken in",
         )
-        self._mark = path.with_suffix(".made")
-        self._proven: sqlite3.Connection | None = None
 
     def submit(self, table: TableId, files: Sequence[SubmittedFile]) -> SubmitCounts:
         """Let files wait."""
         check_files(files)
         added = 0
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             for file in files:
                 if not self._is_taken(connection, table, file):
                     values = (table, file.name, file.version, file.size, file.seen)
@@ -144,9 +140,9 @@ class SqliteFileBatches:
 
     def pending(self, table: TableId, *, files_max: int) -> list[SubmittedFile]:
         """Return files that wait."""
-        if not self._exists():
+        if not self._database.exists():
             return []
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(_PENDING, (table, files_max)).fetchall()
         if not all(is_whole for *_, is_whole in rows):
             raise damaged(self._database.path, "a file that waits contradicts its checksum")
@@ -154,9 +150,9 @@ class SqliteFileBatches:
 
     def tables(self) -> list[TableId]:
         """Return the tables with something to do."""
-        if not self._exists():
+        if not self._database.exists():
             return []
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return [TableId(row[0]) for row in connection.execute(_TABLES)]
 
     def rest(self, table: TableId) -> None:
@@ -164,15 +160,15 @@ class SqliteFileBatches:
 
     def head(self, table: TableId) -> BatchHead:
         """Return how far a table's batches are."""
-        if not self._exists():
+        if not self._database.exists():
             return BatchHead()
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return self._head(connection, table)
 
     def plan(self, table: TableId, batch: Batch, head: BatchHead) -> None:
         """Put the next batch."""
         check_batch(batch, head)
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             found = self._head(connection, table)
             if found[:2] != head[:2]:
                 raise ConflictError("another batch was planned", table=table, number=batch.number)
@@ -182,18 +178,18 @@ class SqliteFileBatches:
     def take(self, table: TableId, batch: Batch, *, until: Micros) -> None:
         """Remember the files of a batch as taken."""
         rows = [(table, file.digest, batch.number, until) for file in batch.files]
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.executemany(_TAKE, rows)
 
     def remove(self, table: TableId, batch: Batch) -> None:
         """Let the files of a batch wait no more."""
         rows = [(table, file.name, file.version, file.seen) for file in batch.files]
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.executemany(_REMOVE, rows)
 
     def finish(self, table: TableId, number: int, *, sent: Micros) -> None:
         """Close the open batch."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             head = self._head(connection, table)
             batch = self._batch(connection, table, number)
             if head.planned == number == head.closed + 1 and batch is not None:
@@ -202,7 +198,7 @@ class SqliteFileBatches:
 
     def sent_again(self, table: TableId, number: int, *, sends: int, sent: Micros) -> None:
         """Tell that a job was sent again."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             batch = self._batch(connection, table, number)
             if batch is not None and batch.sends < sends:
                 _put_batch(
@@ -213,7 +209,7 @@ class SqliteFileBatches:
         self, table: TableId, number: int, refused: Sequence[Refusal], *, known: int
     ) -> None:
         """Leave more files out of a batch."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             batch = self._batch(connection, table, number)
             if batch is None or len(batch.refused) != known:
                 raise ConflictError("another run refused files", table=table, number=number)
@@ -223,7 +219,7 @@ class SqliteFileBatches:
     def end(self, table: TableId, number: int, *, free: Sequence[SubmittedFile]) -> None:
         """Tell that a batch is at an end."""
         rows = [(table, file.digest, number) for file in free]
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.executemany(_FREE, rows)
             head = self._head(connection, table)
             if head.ended < number <= head.closed:
@@ -231,25 +227,25 @@ class SqliteFileBatches:
 
     def batch(self, table: TableId, number: int) -> Batch | None:
         """Return a batch."""
-        if not self._exists():
+        if not self._database.exists():
             return None
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return self._batch(connection, table, number)
 
     def batches(
         self, table: TableId, *, below: int | None = None, batches_max: int = BATCHES_MAX
     ) -> list[Batch]:
         """Return batches, the newest first."""
-        if not self._exists():
+        if not self._database.exists():
             return []
         values = (table, 1 << 62 if below is None else below, batches_max)
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(_BATCHES, values)
             return [self._decoded(*row) for row in rows]
 
     def forget(self, table: TableId, *, before: Micros, now: Micros) -> None:
         """Drop old batches, and what is not remembered any more."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             ended = self._head(connection, table).ended
             old = "DELETE FROM batch WHERE lake_table = ? AND number <= ? AND planned < ?"
             connection.execute(old, (table, ended, before))
@@ -259,53 +255,13 @@ class SqliteFileBatches:
 
     def drop(self, table: TableId) -> None:
         """Drop all of a table."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             for statement in _DROP:
                 connection.execute(statement, (table,))
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
-
-    def _exists(self) -> bool:
-        """Return whether the file is there. Raises: CorruptError: it was there, and is gone."""
-        if self._database.exists():
-            return True
-        if self._mark.exists():
-            hint = (
-                f"restore it; or delete {self._mark.name} beside it, submit what was not taken in"
-            )
-            raise CorruptError("the file of batches is gone", path=self._database.path, hint=hint)
-        return False
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._database.reading() as connection:
-            self._prove(connection)
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        self._exists()
-        with self._database.writing() as connection:
-            self._prove(connection)
-            yield connection
-
-    def _prove(self, connection: sqlite3.Connection) -> None:
-        """Mark a file that was just opened as made, and prove the rows of a small one: a row whose
-        key has changed is not among those that are asked for."""
-        if connection is self._proven:
-            return
-        path = self._database.path
-        with translated("marking a file of batches"):
-            self._mark.touch()
-            is_small = path.stat().st_size <= PROVEN_BYTES_MAX
-        for name, checksum in _SUMS.items() if is_small else ():
-            where = f"checksum IS NOT {checksum} LIMIT 1"
-            changed = f"SELECT 1 FROM {name} WHERE {where}"  # noqa: S608 - constant texts
-            if connection.execute(changed).fetchone():
-                raise damaged(path, f"a row of `{name}` contradicts its checksum")
-        self._proven = connection
 
     def _is_taken(self, connection: sqlite3.Connection, table: str, file: SubmittedFile) -> bool:
         row = connection.execute(_TAKEN, (table, file.digest, file.seen)).fetchone()

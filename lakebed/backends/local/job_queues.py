@@ -24,7 +24,7 @@ from lakebed.ports.job_queue import (
 )
 
 RECEIVES_MAX = 5
-_FORMAT = 3
+_FORMAT = 4
 _SCHEMA = """
 CREATE TABLE message (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -48,6 +48,7 @@ CREATE TABLE once (
     at INTEGER NOT NULL,
     PRIMARY KEY (queue, text)
 ) STRICT, WITHOUT ROWID"""
+_PROVEN_ONCE = "ALTER TABLE once ADD COLUMN checksum INTEGER"
 _UPGRADES = {
     1: (
         "ALTER TABLE message ADD COLUMN sent_at INTEGER NOT NULL DEFAULT 0",
@@ -59,6 +60,7 @@ _UPGRADES = {
         "ALTER TABLE message ADD COLUMN checksum INTEGER",
         "UPDATE message SET checksum = row_checksum(queue, body, sent_at, message_group)",
     ),
+    3: (_PROVEN_ONCE, "UPDATE once SET checksum = row_checksum(queue, text, at)"),
 }
 _PUT = """
 INSERT INTO message (queue, visible_at, body, sent_at, message_group, checksum)
@@ -67,7 +69,11 @@ _IS_WHOLE = "checksum IS row_checksum(queue, body, sent_at, message_group)"
 DAMAGED = b"\x00damaged: "
 """Before the body of a dead letter that contradicts its checksum: no reader takes it for one."""
 _FORGET_ONCE = "DELETE FROM once WHERE at <= ?"
-_TAKE_ONCE = "INSERT OR IGNORE INTO once VALUES (?, ?, ?)"
+_TAKE_ONCE = """
+INSERT INTO once VALUES (?1, ?2, ?3, row_checksum(?1, ?2, ?3))
+ON CONFLICT DO UPDATE SET at = excluded.at, checksum = excluded.checksum
+WHERE checksum IS NOT row_checksum(queue, text, at)"""
+"""A mark that contradicts its checksum hides no message: twice is allowed, never is not."""
 HIDDEN_SECONDS_MAX = 43_200
 """A message is out of sight for twelve hours at most, as in SQS."""
 HIDDEN_MICROS_MAX = (HIDDEN_SECONDS_MAX + 3_600) * MICROS_PER_SECOND
@@ -265,7 +271,7 @@ class SqliteJobQueues:
     ) -> None:
         path = Path(root) / "queues.sqlite"
         self._database = SqliteDatabase(
-            path, f"{_SCHEMA};{_GROUPS};{_ONCE}", format=_FORMAT, upgrades=_UPGRADES
+            path, f"{_SCHEMA};{_GROUPS};{_ONCE};{_PROVEN_ONCE}", format=_FORMAT, upgrades=_UPGRADES
         )
         self._clock = clock
         self._receives_max = receives_max

@@ -47,7 +47,7 @@ CREATE TABLE task (
 ) STRICT, WITHOUT ROWID"""
 _SCHEMA = (_REPORTS, _BY_JOB, _BY_EVENT, _BY_AGE, _TASKS)
 _UPGRADES = {
-    1: ("DROP TABLE report", *_SCHEMA),
+    1: ("DROP TABLE report", *_SCHEMA, "ALTER TABLE report DROP COLUMN checksum"),
     2: (
         "ALTER TABLE report ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
         "UPDATE report SET checksum = row_checksum(table_id, job, at, event, body)",

@@ -170,6 +170,7 @@ class SqliteDatabase:
         if self._connection is None:
             return ""
         with closing(sqlite3.connect(":memory:")) as made:
+            _add_checksum(made)
             made.executescript(self._schema)
             wanted = _columns(made)
         lost = sorted(wanted - _columns(self._connection))
@@ -233,9 +234,18 @@ class SqliteDatabase:
         (found,) = connection.execute("PRAGMA user_version").fetchone()
         for before in range(found, self._format):
             for statement in self._upgrades.get(before, ()):
-                connection.execute(statement)
+                self._bring(connection, statement, before)
         connection.execute(f"PRAGMA user_version={max(found, self._format)}")
         connection.execute("COMMIT")
+
+    def _bring(self, connection: sqlite3.Connection, statement: str, before: int) -> None:
+        """Execute a statement that a file of the format before takes: the number may be damaged."""
+        try:
+            connection.execute(statement)
+        except sqlite3.Error as error:
+            if not _is_doubtful(error) or _UNFIT in str(error):
+                raise
+            raise damaged(self.path, f"it says format {before}, and is not: {error}") from error
 
     def _make(self) -> None:
         """Make the file under another name and link it, so that no process sees half of it."""
@@ -343,5 +353,9 @@ def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,  # the lock sees to it that one thread uses it at a time
     )
-    connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
+    _add_checksum(connection)
     return connection
+
+
+def _add_checksum(connection: sqlite3.Connection) -> None:
+    connection.create_function("row_checksum", -1, row_checksum, deterministic=True)

@@ -1,4 +1,5 @@
-"""Rows of batches and of usage prove themselves; files of the format before are opened still."""
+"""Rows of batches, of usage, and marks of messages prove themselves; files of the format before are
+opened still."""
 
 import sqlite3
 from collections.abc import Callable
@@ -7,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lakebed.backends.local import SqliteFileBatches
+from lakebed.backends.local import SqliteFileBatches, SqliteJobQueues
 from lakebed.backends.local.usage_ledger import SqliteUsageLedger
+from lakebed.backends.memory import VirtualClock
 from lakebed.errors import CorruptError
 from lakebed.model.names import MICROS_PER_SECOND, Micros, TableId
 from lakebed.ports.file_batches import Batch, BatchHead, SubmitCounts, SubmittedFile
+from lakebed.ports.job_queue import ONCE_SECONDS, Message
 from lakebed.ports.paying.usage_ledger import LedgerEntry
 
 TABLE = TableId("t1")
@@ -86,7 +89,7 @@ def test_a_row_that_was_changed_is_damage_whatever_is_asked(
 def test_rows_of_a_large_file_prove_themselves_when_they_are_asked_for(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakebed.backends.local.file_batches.PROVEN_BYTES_MAX", 0)
+    monkeypatch.setattr("lakebed.backends.local.kept_database.PROVEN_BYTES_MAX", 0)
     batches = filled(tmp_path)
     assert are_whole(batches)
     batches.close()
@@ -125,6 +128,59 @@ def test_batches_need_no_write_ahead_file(tmp_path: Path) -> None:
     (tmp_path / "moved" / "batches.sqlite").write_bytes((tmp_path / "batches.sqlite").read_bytes())
     moved = SqliteFileBatches(tmp_path / "moved")
     assert moved.pending(TABLE, files_max=9) == list(FILES)
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds"),
+    [
+        ("at = at + 60000000", ONCE_SECONDS),
+        ("at = at + 999999999999", ONCE_SECONDS),
+        ("text = 'b'", 0),
+        ("queue = 'r'", 0),
+    ],
+)
+def test_a_mark_of_a_message_that_was_changed_hides_no_message(
+    tmp_path: Path, change: str, seconds: int
+) -> None:
+    clock = VirtualClock()
+    queues = SqliteJobQueues(tmp_path, clock)
+    queues.open("q").send([Message(b"first", once="a")])
+    queues.close()
+    edited(tmp_path / "queues.sqlite", f"UPDATE once SET {change}")
+    clock.advance(seconds)
+    for name, wanted in (("q", [b"first", b"a", b"b"]), ("r", [b"a", b"b"])):
+        queue = queues.open(name)
+        for text in ("a", "b") * 2:
+            queue.send([Message(text.encode(), once=text)])
+        assert [one.body for one in queue.receive(messages_max=9, hidden_seconds=9)] == wanted
+
+
+def test_queues_of_the_format_before_know_what_was_sent_once(tmp_path: Path) -> None:
+    queues = SqliteJobQueues(tmp_path, VirtualClock())
+    queues.open("q").send([Message(b"1", once="a")])
+    queues.close()
+    older = "ALTER TABLE once DROP COLUMN checksum", "PRAGMA user_version = 3"
+    edited(tmp_path / "queues.sqlite", *older)
+    queues.open("q").send([Message(b"2", once="a"), Message(b"3", once="b")])
+    assert queues.open("q").depth() == (2, 0)
+    queues.close()
+    edited(tmp_path / "queues.sqlite", "UPDATE once SET at = at + 1 WHERE text = 'a'")
+    queues.open("q").send([Message(b"4", once="a"), Message(b"5", once="b")])
+    assert queues.open("q").depth() == (3, 0)
+
+
+def test_marks_whose_text_is_none_are_damage_while_a_file_is_upgraded(tmp_path: Path) -> None:
+    queues = SqliteJobQueues(tmp_path, VirtualClock())
+    queues.open("q").send([Message(b"1", once="a")])
+    queues.close()
+    edited(
+        tmp_path / "queues.sqlite",
+        "ALTER TABLE once DROP COLUMN checksum",
+        "UPDATE once SET text = CAST(x'ff' AS TEXT)",
+        "PRAGMA user_version = 3",
+    )
+    with pytest.raises(CorruptError, match="text that is none"):
+        queues.open("q").depth()
 
 
 def usage(hour: int, amount: float) -> LedgerEntry:

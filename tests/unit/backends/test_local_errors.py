@@ -28,8 +28,9 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.model.names import JobId, TableId, TableName, TransactionNumber
+from lakebed.model.names import JobId, Micros, TableId, TableName, TransactionNumber
 from lakebed.ports.job_queue import Message
+from lakebed.ports.job_tracker import JobReport
 from lakebed.ports.transaction_log import TransactionLog
 
 TABLE = TableId("t1")
@@ -348,3 +349,28 @@ def test_queues_of_an_older_format_keep_their_messages(tmp_path: Path) -> None:
     queue.send([Message(b"b", "a group", "once")])
     received = queue.receive(messages_max=9, hidden_seconds=9)
     assert [(m.body, m.message_group) for m in received] == [(b"a", ""), (b"b", "a group")]
+
+
+def test_reports_of_the_first_format_are_dropped_and_new_ones_kept(tmp_path: Path) -> None:
+    older = sqlite3.connect(tmp_path / "jobs.sqlite")
+    older.executescript("CREATE TABLE report (body BLOB) STRICT; PRAGMA user_version = 1")
+    older.close()
+    tracker, job = SqliteJobTracker(tmp_path), JobId("a")
+    assert tracker.last(TABLE, job) is None
+    report = JobReport(table=TABLE, job=job, kind="ingest", event="finished", at=Micros(1))
+    tracker.report(report)
+    assert tracker.last(TABLE, job) == report
+
+
+@pytest.mark.parametrize(("opener", "name"), FILE_OPENERS[2:])
+def test_a_number_of_a_format_that_was_changed_is_damage(
+    tmp_path: Path, opener: Callable[[Path], object], name: str
+) -> None:
+    """The file is not upgraded again: its tables are of the newer format."""
+    opener(tmp_path)
+    with sqlite3.connect(tmp_path / f"{name}.sqlite") as older:
+        (number,) = older.execute("PRAGMA user_version").fetchone()
+        older.execute(f"PRAGMA user_version={number - 1}")
+    older.close()
+    with pytest.raises(CorruptError, match=f"it says format {number - 1}, and is not"):
+        opener(tmp_path)

@@ -5,6 +5,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,9 @@ from lakebed.errors import (
 )
 from lakebed.feed_errors import SecretMissingError
 from lakebed.model.feeds.definitions import FeedFailure, NamedDefinition
-from lakebed.model.names import TableId, table_name
+from lakebed.model.feeds.endings import Ending, Endings, KnownIn
+from lakebed.model.feeds.flushes import Flushes
+from lakebed.model.names import ConnectionId, TableId, table_name
 from lakebed.ports.leases import OwnerNumber, WorkerId
 from lakebed.ports.table_registry import TableEntry
 
@@ -103,8 +106,13 @@ def test_a_definition_that_was_changed_by_a_disk_is_damage(tmp_path: Path, chang
     edited(tmp_path / "feeds.sqlite", f"UPDATE definition SET {change}")
     with pytest.raises(CorruptError, match="contradicts its checksum"):
         registry.list("feed")
+
+
+def test_a_number_of_definitions_that_is_gone_is_damage(tmp_path: Path) -> None:
+    registry = SqliteFeedRegistry(tmp_path)
+    registry.put(FEED, 0)
     registry.close()
-    edited(tmp_path / "feeds.sqlite", "DELETE FROM registry")
+    edited(tmp_path / "feeds.sqlite", "DELETE FROM definition_number")
     with pytest.raises(CorruptError, match="number is gone"):
         registry.number()
 
@@ -248,25 +256,120 @@ def test_a_missing_secret_says_where_to_write_it(tmp_path: Path) -> None:
         FileSecrets(tmp_path / "gone").read("kafka-1")
 
 
-def test_an_older_release_goes_on_with_a_file_that_holds_wishes_to_flush(tmp_path: Path) -> None:
-    """It inserts whole rows by their count of columns, and knows no table of wishes."""
-    registry = SqliteFeedRegistry(tmp_path)
+ENDING = Ending(
+    id="f0", kind="connection", name="old", known_in=(KnownIn(ConnectionId("c"), TableId("t")),)
+)
+OLDER = """
+    CREATE TABLE registry (number INTEGER NOT NULL) STRICT;
+    INSERT INTO registry SELECT number FROM definition_number;
+    DROP TABLE definition_number;
+    PRAGMA user_version = 1;"""
+ASKED: dict[str, Callable[[SqliteFeedRegistry], object]] = {
+    "number": lambda registry: registry.number(),
+    "get": lambda registry: registry.get("feed", "orders"),
+    "list": lambda registry: registry.list("feed"),
+    "flushes": lambda registry: registry.flushes(),
+    "endings": lambda registry: registry.endings(),
+    "lift": lambda registry: registry.lift(2),
+    "change": lambda registry: registry.drop("feed", "orders", 1),
+}
+
+
+def filled(folder: Path) -> SqliteFeedRegistry:
+    registry = SqliteFeedRegistry(folder)
     registry.put(FEED, 0)
-    columns = ("PRAGMA table_info(definition)", "PRAGMA user_version")
-    with sqlite3.connect(tmp_path / "feeds.sqlite") as connection:
-        before = [connection.execute(text).fetchall() for text in columns]
-    connection.close()
     registry.want_flush("orders", 0)
-    with sqlite3.connect(tmp_path / "feeds.sqlite") as connection:
-        assert [connection.execute(text).fetchall() for text in columns] == before
-    connection.close()
-    assert SqliteFeedRegistry(tmp_path).flushes().of("orders") == 1
-
-
-def test_wishes_that_were_edited_are_corrupt(tmp_path: Path) -> None:
-    registry = SqliteFeedRegistry(tmp_path)
-    registry.want_flush("orders", 0)
+    registry.change_endings([ENDING], (), 0)
     registry.close()
-    edited(tmp_path / "feeds.sqlite", "UPDATE flush SET wishes = x'7b7d'")
-    with pytest.raises(CorruptError):
-        registry.flushes()
+    return registry
+
+
+def is_as_filled(registry: SqliteFeedRegistry) -> bool:
+    (entry,) = registry.list("feed")
+    assert (entry.definition.body, registry.number()) == (FEED.body, 1)
+    return registry.flushes().of("orders") == 1 and registry.endings().waiting == (ENDING,)
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=list(ASKED))
+@pytest.mark.parametrize(
+    "change",
+    [
+        "definition_number SET number = 0",
+        "definition SET kind = 'policy'",
+        "definition SET name = 'b'",
+        "definition SET body = NULL",
+        "flush SET wishes = x'7b7d'",
+        "ending SET waiting = x'7b7d'",
+    ],
+)
+def test_a_row_of_feeds_that_was_changed_is_damage_whatever_is_asked(
+    tmp_path: Path, change: str, ask: Callable[[SqliteFeedRegistry], object]
+) -> None:
+    registry = filled(tmp_path)
+    edited(tmp_path / "feeds.sqlite", f"UPDATE {change}")
+    for _ in range(2):
+        with pytest.raises(CorruptError, match="contradicts its checksum"):
+            ask(registry)
+
+
+@pytest.mark.parametrize("name", ["number", "lift", "change"])
+def test_the_number_of_a_large_registry_proves_itself_whenever_it_is_used(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakebed.backends.local.kept_database.PROVEN_BYTES_MAX", 0)
+    registry = filled(tmp_path)
+    assert is_as_filled(registry)
+    registry.close()
+    edited(tmp_path / "feeds.sqlite", "UPDATE definition_number SET number = 0")
+    with pytest.raises(CorruptError, match="number contradicts its checksum"):
+        ASKED[name](registry)
+
+
+@pytest.mark.parametrize("has_wishes", [True, False])
+def test_feeds_of_the_format_before_are_opened_and_proven_from_now_on(
+    tmp_path: Path, has_wishes: bool
+) -> None:
+    registry = filled(tmp_path)
+    dropped = "" if has_wishes else "DROP TABLE flush; DROP TABLE ending"
+    with closing(sqlite3.connect(tmp_path / "feeds.sqlite")) as older:
+        older.executescript(OLDER + dropped)
+    (tmp_path / "feeds.made").unlink()
+    if not has_wishes:
+        assert (registry.flushes(), registry.endings()) == (Flushes(), Endings())
+        registry.want_flush("orders", 0)
+        registry.change_endings([ENDING], (), 0)
+    assert is_as_filled(registry)
+    registry.close()
+    edited(tmp_path / "feeds.sqlite", "UPDATE definition_number SET number = 0")
+    with pytest.raises(CorruptError, match="contradicts its checksum"):
+        registry.number()
+
+
+def test_an_older_release_that_has_definitions_open_counts_no_change_unproven(
+    tmp_path: Path,
+) -> None:
+    registry = filled(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "feeds.sqlite")) as older:
+        older.executescript(OLDER)
+        assert registry.number() == 1
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            older.execute("UPDATE registry SET number = number + 1")
+
+
+def test_definitions_that_are_gone_are_no_answer(tmp_path: Path) -> None:
+    assert SqliteFeedRegistry(tmp_path).list("feed") == []
+    registry = filled(tmp_path)
+    (tmp_path / "feeds.sqlite").unlink()
+    for ask in ASKED.values():
+        with pytest.raises(CorruptError, match=r"gone.*delete feeds\.made"):
+            ask(registry)
+    (tmp_path / "feeds.made").unlink()
+    assert registry.number() == 0
+
+
+def test_a_column_of_the_number_whose_name_was_changed_is_damage(tmp_path: Path) -> None:
+    registry = filled(tmp_path)
+    path = tmp_path / "feeds.sqlite"
+    path.write_bytes(path.read_bytes().replace(b"(number INTEGER", b"(numbar INTEGER"))
+    with pytest.raises(CorruptError, match=r"it has no column definition_number\.number any more"):
+        registry.number()
