@@ -78,7 +78,7 @@ class OpenTable:
 
     def shown_until_gone(self, state: TableState) -> ProcessingPass | None:
         """Return what queries do with rows, but for rows that only this machine's clock calls old:
-        they are shown elsewhere, so who deletes must find them. None: nothing is done."""
+        other machines show them, so a delete must find them. None: nothing is done."""
         return self.processing(state, "query", at=self._row_time("compaction"))
 
     def _row_time(self, stage: Stage) -> Micros:

@@ -1,4 +1,4 @@
-"""What a round of scheduled work did."""
+"""Counts what a round of scheduled work did."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class KeptDatabase:
         self._proven: sqlite3.Connection | None = None
 
     def exists(self) -> bool:
-        """Whether there is a file. Raises: CorruptError: there was one, and it is gone."""
+        """Return whether there is a file. Raises: CorruptError: there was one, and it is gone."""
         if self._database.exists():
             return True
         if self._mark.exists():

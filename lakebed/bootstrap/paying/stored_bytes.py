@@ -1,4 +1,4 @@
-"""What keeps how many bytes the tables of a lake have, where the lake keeps usage."""
+"""Keeps how many bytes the tables of a lake have, where the lake keeps usage."""
 
 from __future__ import annotations
 

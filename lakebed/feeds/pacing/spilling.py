@@ -61,7 +61,7 @@ class SpillingSource(Generic[BatchT]):
 
     @property
     def percent(self) -> int:
-        """How full the spool is now, by bytes or by frames; 100: it takes no more, or its disk has
+        """Return how full the spool is, in percent of bytes or frames; 100: full, or its disk has
         refused."""
         off_until = self._off_until
         if off_until is not None and self._clock.monotonic() < off_until:
