@@ -215,7 +215,8 @@ class OperatedLake(OpenLake):
         """Copy the lake into a directory, which becomes a lake. Again copies only what is new.
 
         Other processes may write meanwhile: each table is copied as it was when its copy began. A
-        table that cannot be copied has a `problem` in the result, and the others are copied.
+        table that cannot be copied has a `problem` in the result, and the others are copied. Tables
+        in quarantine are left out; the result names them.
 
         objects: where a new backup keeps its objects, as `connect` takes it.
         prune: remove tables from the backup that were dropped here.
