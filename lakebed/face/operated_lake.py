@@ -182,12 +182,18 @@ class OperatedLake(OpenLake):
     ) -> FsckReport:
         """Hold log, state, snapshots and objects against each other. Changes nothing.
 
+        What is damaged, or refused by a disk or a permission, of one table is a finding, and the
+        others are checked.
+
         table: None for the whole lake.
         deep: read every byte and every row.
         on_progress: called with a table's name, how many of its files are checked, and of how many.
 
         Raises:
             TableMissingError: with the nearest known name.
+            NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
+            DeniedError, UnavailableError: names of tables cannot be asked for; nothing was checked.
+            StorageFullError: this machine has no room to look.
         """
         names = None if table is None else [self._app.catalog.entry(table).name]
         return self._app.inspection.fsck().run(names, deep=deep, on_progress=on_progress)
