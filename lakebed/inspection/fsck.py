@@ -128,9 +128,7 @@ class Fsck:
             NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
             DeniedError, UnavailableError: names of tables cannot be asked for; nothing was checked.
             StorageFullError: this machine has no room to look.
-            InvalidError: the lake was closed.
         """
-        self._heads.require_open()
         found: list[Finding] = []
         entries: Sequence[TableEntry] = ()
         is_named = True
