@@ -309,7 +309,9 @@ class Fsck:
         try:
             found.extend(look())
         except (*BROKEN, *UNREADABLE) as error:
-            found.append(finding("lake-unreadable", problem=problem_of(error)))
+            one = finding("lake-unreadable", problem=problem_of(error))
+            if one not in found:
+                found.append(one)
 
     def _check_lake(self, entries: Sequence[TableEntry]) -> Iterator[Finding]:
         named = {entry.id for entry in entries}
