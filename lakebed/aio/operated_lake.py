@@ -182,12 +182,18 @@ class OperatedLake(Twin):
     ) -> FsckReport:
         """Hold log, state, snapshots and objects against each other. Changes nothing.
 
+        What is damaged, or refused by a disk or a permission, of one table is a finding, and the
+        others are checked.
+
         table: None for the whole lake.
         deep: read every byte and every row.
         on_progress: called with a table's name, how many of its files are checked, and of how many.
 
         Raises:
             TableMissingError: with the nearest known name.
+            NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
+            DeniedError, UnavailableError: names of tables cannot be asked for; nothing was checked.
+            StorageFullError: this machine has no room to look.
         """
         return await self._calls.run(
             lambda: self._sync.fsck(table, deep=deep, on_progress=on_progress)
@@ -218,7 +224,8 @@ class OperatedLake(Twin):
         """Copy the lake into a directory, which becomes a lake. Again copies only what is new.
 
         Other processes may write meanwhile: each table is copied as it was when its copy began. A
-        table that cannot be copied has a `problem` in the result, and the others are copied.
+        table that cannot be copied has a `problem` in the result, and the others are copied. Tables
+        in quarantine are left out; the result names them.
 
         objects: where a new backup keeps its objects, as `connect` takes it.
         prune: remove tables from the backup that were dropped here.

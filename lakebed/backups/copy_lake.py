@@ -14,7 +14,7 @@ import msgspec
 
 from lakebed.backups.copy_definitions import CopyDefinitions
 from lakebed.backups.copy_table import CopyTable, LogCopy, TableCopied
-from lakebed.errors import LakebedError, TableMissingError
+from lakebed.errors import LakebedError, TableMissingError, TableQuarantinedError
 from lakebed.model.formats import Formats
 from lakebed.model.names import TableId, TableName
 from lakebed.observe import events
@@ -50,10 +50,13 @@ class LakeCopied(msgspec.Struct, frozen=True, kw_only=True):
     """What was done.
 
     only_in_copy: tables that the source does not have any more.
+    quarantined: tables that were left out: the source has set them aside. A copy that was made
+        before stays as it was.
     """
 
     tables: tuple[TableCopied, ...]
     only_in_copy: tuple[str, ...] = ()
+    quarantined: tuple[str, ...] = ()
     failure: LakebedError | None = None
 
     @property
@@ -89,13 +92,15 @@ class CopyLake:
         self._copy_definitions = copy_definitions
 
     def run(self) -> LakeCopied:
-        """Copy every table; one that cannot be copied is reported, and the others go on.
+        """Copy every table but those in quarantine; one that cannot be copied is reported, and the
+        others go on.
 
         Raises:
             UnavailableError: definitions of feeds change all the time; no name was given.
         """
         copied: list[TableCopied] = []
         whole: list[TableEntry] = []
+        quarantined: list[str] = []
         failure: LakebedError | None = None
         allowed = self._source_names.formats()
         if allowed is not None:  # else the copy, too, keeps to what lakes of all ages allow
@@ -112,6 +117,9 @@ class CopyLake:
                 )
             except TableMissingError:  # dropped meanwhile
                 continue
+            except TableQuarantinedError:  # nothing is done with it, and its alarm rests
+                quarantined.append(entry.name)
+                continue
             except LakebedError as error:
                 copied.append(TableCopied(table=entry.name, problem=f"{error.code()}: {error}"))
                 failure = failure or error
@@ -123,7 +131,12 @@ class CopyLake:
         self._give_names(whole)
         known = {entry.id for entry in entries}
         others = tuple(e.name for e in self._target_names.list() if e.id not in known)
-        return LakeCopied(tables=tuple(copied), only_in_copy=others, failure=failure)
+        return LakeCopied(
+            tables=tuple(copied),
+            only_in_copy=others,
+            quarantined=tuple(quarantined),
+            failure=failure,
+        )
 
     def _give_names(self, entries: Sequence[TableEntry]) -> None:
         """Name the copies as their tables are named. A name that another copy holds is freed."""

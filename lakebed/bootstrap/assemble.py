@@ -136,7 +136,7 @@ def assemble(
     opened.callback(stores.close)
     try:
         kept = _kept(stores, opened, states=states, spill=spill, memory=memory)
-        leftovers = Leftovers(stores.objects, stores.queues, spill)
+        leftovers = Leftovers(stores.logs, stores.objects, stores.queues, spill)
         return _app(stores, kept, leftovers, close=opened.close, local=local)
     except BaseException:
         opened.close()

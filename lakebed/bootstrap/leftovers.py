@@ -1,4 +1,5 @@
-"""Finds for `fsck` what dead processes left on this machine, and removes it."""
+"""Finds for `fsck` what dead processes left on this machine, and removes it; what people left among
+the logs is only found."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from lakebed.backends.local.process_folder import (
     others_alive,
     remove_dead,
 )
+from lakebed.backends.local.transaction_logs import SqliteTransactionLogs
 from lakebed.errors import ConflictError
 from lakebed.ports.job_queue import JobQueues
 from lakebed.ports.object_store import ObjectStore
+from lakebed.ports.transaction_log import TransactionLogs
 
 if TYPE_CHECKING:
     from lakebed.inspection.findings import Finding
@@ -28,7 +31,10 @@ class Leftovers:
     """Looks into the folder in which each process has one of its own, and into what of a lake lies
     on this machine."""
 
-    def __init__(self, objects: ObjectStore, queues: JobQueues, spill: Path) -> None:
+    def __init__(
+        self, logs: TransactionLogs, objects: ObjectStore, queues: JobQueues, spill: Path
+    ) -> None:
+        self._logs = logs
         self._objects = objects
         self._queues = queues
         self._spill = spill
@@ -38,10 +44,12 @@ class Leftovers:
         from lakebed.inspection.findings import finding
 
         problems = self._queues.problems() if isinstance(self._queues, SqliteJobQueues) else ()
+        strays = self._logs.strays() if isinstance(self._logs, SqliteTransactionLogs) else ()
         objects = self._objects
         unfinished = objects.unfinished() if isinstance(objects, LocalObjectStore) else ()
         return [
             *(finding("queue-damaged", problem=problem) for problem in problems),
+            *(finding("log-stray", name=name) for name in strays),
             *(finding("unfinished-upload", name=name) for name in unfinished),
             *(finding("spill-left", name=path.name) for path in dead_in(self._spill)),
         ]

@@ -37,7 +37,7 @@ def backup(session: Session, directory: str, *, objects: str | None, prune: bool
 
     Other processes may write meanwhile: each table is copied as it was when its copy began. Again
     copies only what is new. Exits with the error's code if a table could not be copied; its backup
-    stays the version before.
+    stays the version before. A table in quarantine is left out, which is no error.
     """
     with session.open() as lake, ProgressLine(silent=session.as_json) as line:
         done = lake.backup(
@@ -92,12 +92,17 @@ def _give(session: Session, done: LakeCopied, where: str) -> None:
         f" ({table.bytes_copied:,} bytes), {table.files_kept:,} there before"
         for table in done.tables
     ]
+    lines += [
+        f"{name}: left out, it is in quarantine; a copy that was made before stays as it was"
+        for name in done.quarantined
+    ]
     lines += [f"{name}: kept, though the lake has dropped it" for name in done.only_in_copy]
     copied = len(done.tables) - len(done.problems)
     lines.append(f"{counted(copied, 'table')} copied {where}")
     value = {
         "tables": msgspec.to_builtins(done.tables),
         "only_in_copy": list(done.only_in_copy),
+        "quarantined": list(done.quarantined),
     }
     session.give(value, "\n".join(lines))
     if done.failure is not None:

@@ -104,8 +104,8 @@ def fsck(
     """Hold log, state, snapshots and objects of TABLE, or of the whole lake, against each other.
 
     Says of each finding what it means and what is safe to do, and changes nothing unless asked to
-    repair. Exits with the code of `corrupt` if anything that was committed is wrong or gone, after
-    a repair: still.
+    repair. Exits with the code of `corrupt` if anything that was committed is wrong, gone, or
+    cannot be read, after a repair: still.
     """
     if not repair and (dry_run or yes or rebuild_log or accept_loss):
         options = "--rebuild-log, --accept-loss, --dry-run and --yes"

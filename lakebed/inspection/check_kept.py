@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lakebed.inspection.findings import Finding, finding
+from lakebed.inspection.unreadable import UNREADABLE, problem_of
 from lakebed.model.names import TableName, TransactionNumber
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.kept_versions import followers_of, horizon_of, tags_of
@@ -90,5 +91,8 @@ class CheckKept:
         path = self._paths.get(number)
         if path is None:
             return "its snapshot is gone"
-        is_good = not self._deep or self._snapshots.prove(path)
+        try:
+            is_good = not self._deep or self._snapshots.prove(path)
+        except UNREADABLE as error:
+            return f"its snapshot cannot be read: {problem_of(error)}"
         return "" if is_good else f"its snapshot is damaged: {path}"

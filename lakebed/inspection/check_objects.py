@@ -11,6 +11,7 @@ import msgspec
 
 from lakebed.errors import CorruptError, ObjectMissingError
 from lakebed.inspection.findings import Fact, Finding, finding
+from lakebed.inspection.unreadable import UNREADABLE, problem_of
 from lakebed.model.files import FilePart, FileReference, KeyBounds, StoredFile
 from lakebed.model.names import FileName, TableId, TableName, TransactionNumber, base_of
 from lakebed.model.partitions import PartitionTree
@@ -101,6 +102,9 @@ class CheckObjects:
             problem = str(error)
             code = "file-unsorted" if "row" in error.message else "file-damaged"
             yield self._finding(code, path=path, problem=error.message)
+            return
+        except UNREADABLE as error:
+            yield self._finding("file-unreadable", path=path, problem=problem_of(error))
             return
         if problem is not None:
             yield self._finding("file-damaged", path=path, problem=problem)

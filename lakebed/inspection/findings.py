@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 Severity = Literal["damage", "leftover", "notice"]
-"""damage: something that was committed is wrong or gone. leftover: a killed worker's remains, which
-no reader sees. notice: worth knowing, perhaps work in progress."""
+"""damage: something that was committed is wrong, gone, or cannot be read. leftover: a killed
+worker's remains, which no reader sees. notice: worth knowing, perhaps work in progress."""
 
 Fact = str | int
 
@@ -56,6 +56,10 @@ _GO_ON = (
     " a copy `lakebed fsck TABLE --repair` names the ways that are open"
 )
 _REBUILD = "delete the table's cache file while no process runs: it is rebuilt from the log"
+_REFUSED = (
+    "mend what the problem names (who may read it, the disk, the store), then run fsck again; it"
+    " may be whole: restore it from a copy only if it stays unreadable"
+)
 _SWEPT = "nothing: the sweep of `lakebed run` removes it"
 _REPORT = "keep a copy of the lake and report it: only a bug or an edit by hand makes this"
 
@@ -127,6 +131,11 @@ KINDS = {
         "restore the version's snapshot from a copy or the bucket's versions; else drop what keeps"
         " it: `lakebed table untag`, or a new follower",
     ),
+    "snapshot-unreadable": Kind(
+        "damage",
+        "a disk, a permission or the store refuses a snapshot; readers may be refused, too",
+        _REFUSED,
+    ),
     "snapshot-old": Kind(
         "leftover", "a snapshot that the log no longer needs", _SWEPT, "renew-snapshots"
     ),
@@ -138,6 +147,13 @@ KINDS = {
         "the local cache of the state and the log lead to different states",
         _REBUILD,
         "rebuild-cache",
+    ),
+    "cache-unreadable": Kind(
+        "damage",
+        "the local cache of the state cannot be read, or made: a disk, a permission or the store"
+        " refuses; it was not compared with the log",
+        "mend what the problem names, then run fsck again; if it is the cache itself and stays so,"
+        " delete its file while no process runs: it is rebuilt from the log",
     ),
     "queue-damaged": Kind(
         "damage",
@@ -151,8 +167,16 @@ KINDS = {
     ),
     "table-unreadable": Kind(
         "damage",
-        "a table cannot be looked at to the end",
-        "keep a copy of the lake; restore what the problem names from a copy",
+        "a table cannot be looked at to the end: it is damaged, or a disk, a permission or the"
+        " store refuses",
+        "mend what the problem names, then run fsck again; if it stays so keep a copy of the lake,"
+        " and restore what the problem names from a copy",
+    ),
+    "lake-unreadable": Kind(
+        "damage",
+        "what lies beside the tables cannot be listed to the end",
+        "mend what the problem names, then run fsck again: tables without a name and strangers may"
+        " be found then",
     ),
     "tree-broken": Kind("damage", "the leaves do not tile the key space", _REPORT),
     "reference-not-on-leaf": Kind(
@@ -193,6 +217,11 @@ KINDS = {
         "a feed's ledger does not add up, or is of a connection that the table does not know",
         _REPORT,
     ),
+    "file-unreadable": Kind(
+        "damage",
+        "a disk, a permission or the store refuses a referenced file: queries that need it fail",
+        _REFUSED,
+    ),
     "file-missing": Kind(
         "damage",
         "a referenced file is not there: its rows are lost",
@@ -220,6 +249,12 @@ KINDS = {
         "notice",
         "an object that Lakebed did not name; it reads and deletes nothing of that name",
         "look at it, and delete it by hand if it is not needed",
+    ),
+    "log-stray": Kind(
+        "notice",
+        "a file among the logs that Lakebed did not name, perhaps a copy of a log; it reads and"
+        " deletes nothing of that name",
+        "keep copies in another folder: move it away, or delete it by hand if it is not needed",
     ),
     "unfinished-upload": Kind(
         "leftover", "what a killed writer had written of an object", _SWEPT, "sweep-leftovers"

@@ -3,6 +3,10 @@
 The log is replayed and believed; the cache's state must be the same, and is believed only where
 the log cannot be read. Commits of other processes do no harm: a finding on objects is reported only
 if it still holds in the newest version.
+
+What a broken disk or a missing permission refuses of one table is a finding, and the others are
+checked. Only the names of tables must be there to be asked for: without them, as when credentials
+are refused for the whole store, nothing can be checked, and that is an error.
 """
 
 from __future__ import annotations
@@ -18,13 +22,13 @@ from lakebed.errors import (
     CorruptError,
     LogRolledBackError,
     LogTruncatedError,
-    UnavailableError,
 )
 from lakebed.inspection.check_kept import keepers
 from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
 from lakebed.inspection.check_state import check_state
 from lakebed.inspection.findings import Finding, finding
 from lakebed.inspection.replay import Replay, ReplayLog
+from lakebed.inspection.unreadable import BROKEN, UNREADABLE, problem_of
 from lakebed.model.names import (
     MICROS_PER_SECOND,
     EntryChecksum,
@@ -48,7 +52,6 @@ from lakebed.statestore.table_state.time_records import created_at
 from lakebed.statestore.warm_heads import WarmHeads
 
 NAMELESS = TableName("(nameless)")
-_BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
 
 
 class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +68,7 @@ class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether anything that was committed is wrong or gone."""
+        """Return whether anything that was committed is wrong, gone, or cannot be read."""
         return any(f.severity == "damage" for f in self.findings)
 
 
@@ -123,7 +126,8 @@ class Fsck:
 
         Raises:
             NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
-            UnavailableError: a store is busy; run it again.
+            DeniedError, UnavailableError: names of tables cannot be asked for; nothing was checked.
+            StorageFullError: this machine has no room to look.
         """
         found: list[Finding] = []
         entries: Sequence[TableEntry] = ()
@@ -139,9 +143,9 @@ class Fsck:
         if tables is None and is_named:
             aside = [entry for entry in entries if entry.quarantined]
             found += [finding("table-quarantined", table=e.name, id=e.id) for e in aside]
-            found += self._check_lake(entries)
-        elif tables is None:
-            found += self._leftovers()
+            self._add_of_lake(lambda: self._check_lake(entries), found)
+        if tables is None:
+            self._add_of_lake(self._leftovers, found)
         return FsckReport(
             tables=len(wanted),
             files=sum(t.files for t in checked),
@@ -151,18 +155,20 @@ class Fsck:
 
     def _checked(self, entry: TableEntry, *, deep: bool, on_progress: Progress) -> _Table:
         """Check one table; an error that ends the check is a finding, and fsck goes on."""
-        try:
-            return self._check_table(entry, deep=deep, on_progress=on_progress)
-        except (*_BROKEN_STATE, CacheDamagedError) as error:
-            problem = str(error) or type(error).__name__
-            return _Table((finding("table-unreadable", table=entry.name, problem=problem),), 0)
-
-    def _check_table(self, entry: TableEntry, *, deep: bool, on_progress: Progress) -> _Table:
         found: list[Finding] = []
-        cache = self._look_at_cache(entry, found)
+        files = 0
+        try:
+            files = self._check_table(entry, found, deep=deep, on_progress=on_progress)
+        except (*BROKEN, *UNREADABLE) as error:
+            found.append(finding("table-unreadable", table=entry.name, problem=problem_of(error)))
+        return _Table(tuple(found), files)
+
+    def _check_table(
+        self, entry: TableEntry, found: list[Finding], *, deep: bool, on_progress: Progress
+    ) -> int:
+        """Add what is found of a table. Returns how many files were checked."""
         log = self._logs.open(entry.id)
-        if cache is not None and cache.number == 0:
-            return _Table((finding("name-without-log", table=entry.name, id=entry.id),), 0)
+        cache = self._look_at_cache(entry, found)
         snapshots = self._heads.snapshots(entry.id)
         replay = ReplayLog(entry.name, log, snapshots, deep=deep).run(
             cache.number if cache and cache.followed else None
@@ -170,38 +176,39 @@ class Fsck:
         found += self._still_kept(entry, replay.findings)
         state = replay.state
         if state is not None and replay.number == 0 and cache is None:
-            found.append(finding("name-without-log", table=entry.name, id=entry.id))
-            return _Table(tuple(found), 0)
+            if not log.newest():
+                found.append(finding("name-without-log", table=entry.name, id=entry.id))
+            return 0
         if cache is not None and state is not None and replay.whole:
             found += self._compare(entry, cache, state)
-        files = 0
         if state is not None and replay.whole:
-            files = self._check_inside(entry, state, found, deep=deep, on_progress=on_progress)
-        elif cache is not None:
-            with self._heads(entry.id).holding() as believed, believed.reading():
-                files = self._check_inside(
-                    entry, believed, found, deep=deep, on_progress=on_progress
-                )
-        return _Table(tuple(found), files)
+            return self._check_inside(entry, state, found, deep=deep, on_progress=on_progress)
+        if cache is None:
+            return 0
+        with self._heads(entry.id).holding() as believed, believed.reading():
+            return self._check_inside(entry, believed, found, deep=deep, on_progress=on_progress)
 
     def _look_at_cache(self, entry: TableEntry, found: list[Finding]) -> _CacheState | None:
-        """Return what the cache says, brought up to the log where that can be read.
+        """Return what the cache says, brought up to the log where that can be read; None: nothing.
 
         It is proven before its head opens it: opening it would mend it, and hide the damage.
         """
-        problem = self._heads.problem_of_cache(entry.id)
-        if problem:
-            found.append(finding("cache-damaged", table=entry.name, problem=problem))
-            return None
         try:
+            problem = self._heads.problem_of_cache(entry.id)
+            if problem:
+                found.append(finding("cache-damaged", table=entry.name, problem=problem))
+                return None
             head = self._heads(entry.id)
             followed = _is_followed(head)
             with head.holding() as state, state.reading():
                 number, checksum = known(state)
-                return _CacheState(number, state.digest(), checksum, followed)
-        except (*_BROKEN_STATE, CacheDamagedError) as error:
+                if number:  # else nothing could be read into it
+                    return _CacheState(number, state.digest(), checksum, followed)
+        except (*BROKEN, CacheDamagedError) as error:
             found.append(finding("cache-damaged", table=entry.name, problem=str(error)))
-            return None
+        except UNREADABLE as error:
+            found.append(finding("cache-unreadable", table=entry.name, problem=problem_of(error)))
+        return None
 
     def _compare(
         self, entry: TableEntry, cache: _CacheState, state: TableState
@@ -214,7 +221,7 @@ class Fsck:
         elif state.digest() != cache.digest:
             yield finding("cache-differs", table=entry.name, number=cache.number)
             with (
-                suppress(*_BROKEN_STATE),  # a number may be a text there
+                suppress(*BROKEN),  # a number may be a text there
                 self._heads(entry.id).holding() as local,
                 local.reading(),
             ):
@@ -293,9 +300,18 @@ class Fsck:
         try:
             head = self._heads(entry.id)
             head.follow()
-        except (*_BROKEN_STATE, UnavailableError):
+        except (*BROKEN, *UNREADABLE):
             return None
         return head
+
+    def _add_of_lake(self, look: Callable[[], Iterable[Finding]], found: list[Finding]) -> None:
+        """Add what lies beside the tables. What cannot be listed to its end is a finding."""
+        try:
+            found.extend(look())
+        except (*BROKEN, *UNREADABLE) as error:
+            one = finding("lake-unreadable", problem=problem_of(error))
+            if one not in found:
+                found.append(one)
 
     def _check_lake(self, entries: Sequence[TableEntry]) -> Iterator[Finding]:
         named = {entry.id for entry in entries}
@@ -306,9 +322,14 @@ class Fsck:
             owner = table_of(path) or table_of_entry(path) or table_of_lost(path)
             if owner is None or owner not in named | logs:
                 yield finding("object-stray", path=path)
-        yield from self._leftovers()
 
     def _check_nameless(self, id_: TableId) -> Iterator[Finding]:
+        try:
+            yield from self._look_at_nameless(id_)
+        except (*BROKEN, *UNREADABLE) as error:
+            yield finding("table-unreadable", id=id_, problem=problem_of(error))
+
+    def _look_at_nameless(self, id_: TableId) -> Iterator[Finding]:
         replay = _replayed(self._logs.open(id_), self._heads.snapshots(id_))
         if replay is None or (replay.state is not None and replay.state.head().dropped):
             yield from self._left_of_dropped(id_)
@@ -327,9 +348,9 @@ def _is_followed(head: TableHead) -> bool:
     """Follow the log; False: an entry cannot be read, and the replay, which meets it, reports
     that."""
     try:
-        with suppress(LogRolledBackError, UnavailableError):
+        with suppress(LogRolledBackError, *UNREADABLE):
             head.follow()
-    except _BROKEN_STATE:
+    except BROKEN:
         return False
     return True
 

@@ -9,6 +9,7 @@ import msgspec
 from lakebed.errors import CorruptError, LogTruncatedError
 from lakebed.inspection.check_kept import CheckKept
 from lakebed.inspection.findings import Finding, finding
+from lakebed.inspection.unreadable import BROKEN, UNREADABLE, problem_of
 from lakebed.model.names import TableName, TransactionNumber, entry_checksum
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.log_entries.codec import Entry, decode_entry
@@ -24,9 +25,6 @@ TRIES_MAX = 5
 """A truncation may interrupt the reading of a log: then it is read again, so often."""
 
 DIFFERS = "snapshot-differs"
-
-_BROKEN_STATE = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
-"""What applying an entry that no check has let in may run into."""
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -137,13 +135,23 @@ class ReplayLog:
         for number, path in self._snapshots.newest_first():
             if number < oldest - 1:
                 self._add("snapshot-old", path=path, number=number)
-            elif self._snapshots.prove(path):
+            elif self._is_proven(number, path):
                 good.append(_Snapshot(number, path, bytes.fromhex(path.rpartition("-")[2])))
-            elif (number, path) in self._snapshots.newest_first():  # and not deleted meanwhile
-                self._add("snapshot-damaged", path=path, number=number)
         if oldest > 1 and len(good) < SNAPSHOTS_KEPT:
             self._add("snapshot-lost", good=len(good), wanted=SNAPSHOTS_KEPT)
         return sorted(good, key=lambda s: s.number)
+
+    def _is_proven(self, number: TransactionNumber, path: str) -> bool:
+        """Return whether a snapshot is whole; what is wrong with it is a finding."""
+        try:
+            if self._snapshots.prove(path):
+                return True
+        except UNREADABLE as error:
+            self._add("snapshot-unreadable", path=path, number=number, problem=problem_of(error))
+            return False
+        if (number, path) in self._snapshots.newest_first():  # and not deleted meanwhile
+            self._add("snapshot-damaged", path=path, number=number)
+        return False
 
     def _begin(self, state: TableState, oldest: int, good: Sequence[_Snapshot]) -> bool:
         for snapshot in good:
@@ -177,7 +185,7 @@ class ReplayLog:
                 if snapshot is not None and state.digest() != snapshot.digest:
                     code = "log-differs" if self._is_of_another_log(snapshot, body) else DIFFERS
                     self._add(code, path=snapshot.path, number=number)
-        except _BROKEN_STATE as error:
+        except BROKEN as error:  # no check has let the entry in
             self._add("log-damaged", number=number, problem=str(error) or type(error).__name__)
             return False
         return True

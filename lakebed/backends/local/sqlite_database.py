@@ -25,6 +25,7 @@ from lakebed.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.model import disk_errors
 from lakebed.model.disk_errors import translated
 from lakebed.observe import usage
 from lakebed.statestore.table_state.database_lock import begin_writing, execute_alone
@@ -81,8 +82,18 @@ class SqliteDatabase:
         self._file: tuple[int, int] | None = None
 
     def exists(self) -> bool:
-        """Return whether the file is there."""
-        return os.path.exists(self._name)  # noqa: PTH110  a Path takes three times as long
+        """Return whether the file is there.
+
+        Raises:
+            DeniedError, UnavailableError: that is not known.
+        """
+        try:
+            os.stat(self._name)  # noqa: PTH116  a Path takes three times as long
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise disk_errors.meaning_of(error, "looking for a database") from error
+        return True
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

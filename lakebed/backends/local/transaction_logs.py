@@ -12,7 +12,13 @@ from weakref import WeakValueDictionary
 
 from lakebed.backends.local.durable_folder import sync_folder
 from lakebed.backends.local.sqlite_database import SqliteDatabase, damaged
-from lakebed.errors import CorruptError, LogConflictError, LogRolledBackError, LogTruncatedError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    LogConflictError,
+    LogRolledBackError,
+    LogTruncatedError,
+)
 from lakebed.model.disk_errors import translated
 from lakebed.model.names import (
     EntryChecksum,
@@ -231,12 +237,15 @@ class SqliteTransactionLogs:
 
     def tables(self) -> list[TableId]:
         """Return every table that has a log, in order."""
-        with translated("listing logs"):
-            names = [file.name for file in self._root.iterdir()]
+        return sorted(id_ for name in self._names() if (id_ := _table_of(name)) is not None)
+
+    def strays(self) -> list[str]:
+        """Return the names of what lies among the logs and is part of none, in order."""
         return sorted(
-            TableId(name.removesuffix(SUFFIX))
-            for name in names
-            if name.endswith(SUFFIX) and not name.startswith(".")
+            name
+            for name in self._names()
+            if not name.startswith(".")  # a log on its way into the folder
+            and not any(_table_of(name.removesuffix(part)) for part in PARTS)
         )
 
     def remove(self, table: TableId) -> None:
@@ -251,8 +260,20 @@ class SqliteTransactionLogs:
                 path.with_name(path.name + part).unlink(missing_ok=True)
             sync_folder(self._root)
 
+    def _names(self) -> list[str]:
+        with translated("listing logs"):
+            return [file.name for file in self._root.iterdir()]
+
     def close(self) -> None:
         """Close all files."""
         with self._lock:
             for log in list(self._logs.values()):
                 log.close()
+
+
+def _table_of(name: str) -> TableId | None:
+    """Return the table whose log a file of this name is; None: it is none."""
+    try:
+        return table_id(name.removesuffix(SUFFIX)) if name.endswith(SUFFIX) else None
+    except InvalidError:
+        return None

@@ -21,6 +21,7 @@ from lakebed.backends.local import (
 from lakebed.backends.memory import VirtualClock
 from lakebed.errors import (
     CorruptError,
+    DeniedError,
     InvalidError,
     LakebedError,
     NewerFormatError,
@@ -204,6 +205,20 @@ def test_a_log_that_another_process_holds_is_unavailable(
     other.execute("ROLLBACK")
     other.close()
     log.append(TWO, b"")
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(errno.EACCES, DeniedError), (errno.EIO, UnavailableError)]
+)
+def test_a_log_that_cannot_be_looked_for_is_not_taken_for_missing(
+    log: TransactionLog, monkeypatch: pytest.MonkeyPatch, code: int, error: type[LakebedError]
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("os.stat", failing(code))
+        for ask in (log.newest, lambda: list(log.read_after(ZERO)), lambda: log.append(TWO, b"")):
+            with pytest.raises(error):
+                ask()
+    assert log.newest() == 1
 
 
 def test_a_disk_that_fails_during_a_commit_leaves_the_outcome_unknown() -> None:

@@ -96,6 +96,19 @@ def test_a_table_is_set_aside_and_brought_back(shell: Shell) -> None:
     shell.ok("run")
 
 
+def test_a_backup_leaves_a_table_in_quarantine_out_and_says_so(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.ok("table", "quarantine", "trips")
+    backup = str(tmp_path / "backup")
+    shown = shell.ok("backup", backup)
+    assert "trips: left out, it is in quarantine; a copy that was made before stays" in shown
+    assert "1 table copied into" in shown
+    found = shell.json("backup", backup)
+    assert found["quarantined"] == ["trips"]
+    assert [table["table"] for table in found["tables"]] == ["good"]
+
+
 def test_a_table_whose_log_is_damaged_is_dropped_from_quarantine(shell: Shell) -> None:
     damage_the_log(shell, "trips")
     code, error = shell.refused("table", "drop", "trips", "--yes")

@@ -12,9 +12,10 @@ import zstandard
 from lakebed.statestore.log_entries.codec import decode_entry, encode_entry
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.table_state.sums import lay_out_sums
-from tests.unit.inspection.damageable_lakes import DamageableLake
+from tests.unit.inspection.damageable_lakes import DamageableDirectory, DamageableLake
 
 Damage = Callable[[DamageableLake, random.Random], set[str]]
+LocalDamage = Callable[[DamageableDirectory, random.Random], set[str]]
 
 
 def a_file(lake: DamageableLake, rng: random.Random) -> str:
@@ -187,6 +188,49 @@ def a_scrambled_cache(lake: DamageableLake, rng: random.Random) -> set[str]:
     return {"cache-damaged", "cache-differs"}
 
 
+def refuse(path: Path) -> None:
+    """Let the system refuse to open a file, to any user: it leads to itself."""
+    path.unlink()
+    path.symlink_to(path)
+
+
+def a_file_that_is_refused(lake: DamageableDirectory, rng: random.Random) -> set[str]:
+    refuse(lake.path / "objects" / a_file(lake, rng))
+    return {"file-unreadable"}
+
+
+def a_snapshot_that_is_refused(lake: DamageableDirectory, rng: random.Random) -> set[str]:
+    refuse(lake.path / "objects" / rng.choice(lake.paths("snapshots/")))
+    if rng.random() < 0.5:
+        lake.drop_cache()
+    return {"snapshot-unreadable"}
+
+
+def a_log_that_is_refused(lake: DamageableDirectory, rng: random.Random) -> set[str]:
+    for part in lake.path.glob("logs/*.sqlite-*"):
+        part.unlink()
+    (log,) = lake.path.glob("logs/*.sqlite")
+    log.unlink()
+    log.mkdir()
+    if rng.random() < 0.5:
+        lake.drop_cache()
+    return {"table-unreadable"}
+
+
+def a_cache_that_is_refused(lake: DamageableDirectory, _rng: random.Random) -> set[str]:
+    cache = lake.cache
+    cache.unlink()
+    cache.mkdir()
+    return {"cache-unreadable"}
+
+
+def a_copy_of_a_log_beside_it(lake: DamageableDirectory, rng: random.Random) -> set[str]:
+    (log,) = lake.path.glob("logs/*.sqlite")
+    suffix = rng.choice([".copy.sqlite", ".copy.sqlite-wal", ".sqlite.bak", " (1).sqlite"])
+    log.with_name(f"{log.stem}{suffix}").write_bytes(log.read_bytes())
+    return {"log-stray"}
+
+
 _REFERENCE = "(partition, file) = (SELECT partition, file FROM file_references ORDER BY {} LIMIT 1)"
 _EDITS = {
     "UPDATE file_references SET min = x'01', max = x'00' WHERE {one}": {"reference-outside"},
@@ -272,3 +316,12 @@ DAMAGES: tuple[tuple[Damage, int], ...] = (
     (edited_rows_of_the_cache, 90),
 )
 """Each kind of damage, and how often it is tried."""
+
+LOCAL_DAMAGES: tuple[tuple[LocalDamage, int], ...] = (
+    (a_file_that_is_refused, 2),
+    (a_snapshot_that_is_refused, 4),
+    (a_log_that_is_refused, 4),
+    (a_cache_that_is_refused, 1),
+    (a_copy_of_a_log_beside_it, 6),
+)
+"""Damages that only a directory can have."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inspection.damageable_lakes import DamageableDirectory
-from tests.unit.inspection.damages import DAMAGES, Damage, rows
+from tests.unit.inspection.damages import DAMAGES, LOCAL_DAMAGES, Damage, LocalDamage, change, rows
 from tests.unit.inspection.lakes import build, copied, fsck
 
 MORE_OFTEN = 4
@@ -45,6 +45,16 @@ def test_every_damage_is_found(whole: Path, tmp_path: Path, damage: Damage, time
         check_found(whole, tmp_path / "lake", damage, seed)
 
 
+@pytest.mark.parametrize(
+    ("damage", "times"), LOCAL_DAMAGES, ids=lambda d: getattr(d, "__name__", "")
+)
+def test_what_is_refused_and_what_lies_in_the_way_is_found(
+    whole: Path, tmp_path: Path, damage: LocalDamage, times: int
+) -> None:
+    for seed in range(times):
+        check_found(whole, tmp_path / "lake", damage, seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("damage", "times"), DAMAGES, ids=lambda d: getattr(d, "__name__", ""))
 def test_all_of_a_thousand_damages_are_found(
@@ -54,7 +64,7 @@ def test_all_of_a_thousand_damages_are_found(
         check_found(whole, tmp_path / "lake", damage, seed)
 
 
-def check_found(whole: Path, path: Path, damage: Damage, seed: int) -> None:
+def check_found(whole: Path, path: Path, damage: LocalDamage, seed: int) -> None:
     wanted = damage(DamageableDirectory(copied(whole, path)), random.Random(seed))
     found = {finding.code for finding in fsck(path).findings}
     assert found & wanted, f"seed {seed}: {found} instead of {wanted}"
@@ -84,3 +94,21 @@ def test_bodies_of_a_log_are_no_strangers_among_the_objects(whole: Path, tmp_pat
         lake.write(path, b"x")
     found = {str(one.facts["path"]) for one in fsck(lake.path).findings}
     assert found == set(strangers)
+
+
+@pytest.mark.parametrize("beginning", ["both snapshots", "the oldest entry"])
+def test_a_log_without_its_beginning_is_not_taken_for_none(
+    whole: Path, tmp_path: Path, beginning: str
+) -> None:
+    lake = DamageableDirectory(copied(whole, tmp_path / "lake"))
+    for path in lake.paths("snapshots/"):
+        lake.remove(path)
+    code = "no-base"
+    if beginning == "the oldest entry":
+        log = next(lake.path.glob("logs/*.sqlite"))
+        change(log, "UPDATE truncated SET below = 1")
+        code = "log-gap"
+    lake.drop_cache()
+    codes = {one.code for one in fsck(lake.path).findings}
+    assert code in codes
+    assert not codes & {"name-without-log", "table-unreadable"}

@@ -19,7 +19,7 @@ from lakebed.statestore.open_table import start_of
 from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.write_snapshot import truncate_log
 from tests.unit.inspection.damageable_lakes import DamageableDirectory
-from tests.unit.inspection.damages import flipped, unpacked
+from tests.unit.inspection.damages import flipped, refuse, unpacked
 from tests.unit.inspection.lakes import SCHEMA, copied, fsck, rows
 
 LONG = Micros(1 << 60)
@@ -198,3 +198,14 @@ def test_other_damage_is_mended_beside_a_lost_version(lake: DamageableDirectory)
         app.close()
     assert [one.code for one in plan.left] == ["version-lost"]
     assert [step.action for step in plan.steps] == ["rebuild-cache"]
+
+
+def test_a_version_whose_snapshot_is_refused_is_lost_and_the_rest_is_checked(
+    lake: DamageableDirectory,
+) -> None:
+    refuse(lake.path / "objects" / snapshot_of_tag(lake))
+    report = fsck(lake.path)
+    assert {one.code for one in report.findings} == {"version-lost"}
+    for one in report.findings:
+        assert str(one.facts["problem"]).startswith("its snapshot cannot be read: ")
+    assert report.files
