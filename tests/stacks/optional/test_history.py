@@ -57,7 +57,6 @@ def test_the_role_may_do_what_keeping_takes_and_nothing_of_users_rows(kept: Temp
         "s3:PutObject",
         "s3:AbortMultipartUpload",
         "dynamodb:BatchWriteItem",
-        "dynamodb:ConditionCheckItem",
         "dynamodb:GetItem",
         "dynamodb:PutItem",
         "dynamodb:Query",

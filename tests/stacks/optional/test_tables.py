@@ -13,7 +13,6 @@ from tests.stacks.rules.iam_rules import unknown_to_iam
 from tests.stacks.test_templates import resources
 
 WRITTEN_AT_MOST = {
-    "dynamodb:ConditionCheckItem",
     "dynamodb:DeleteItem",
     "dynamodb:PutItem",
     "dynamodb:UpdateItem",
