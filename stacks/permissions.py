@@ -131,8 +131,9 @@ def find_tables(registry: NamedTable) -> iam.PolicyStatement:
 
 
 def commit(log: NamedTable) -> iam.PolicyStatement:
-    """Read the log of a table and add entries, as long as they are small."""
-    actions = ("Query", "GetItem", "PutItem", "ConditionCheckItem")
+    """Read the log of a table and add entries, as long as they are small; the one before notes that
+    it was followed. A process of the release before, which may still run, only checks that one."""
+    actions = ("Query", "GetItem", "PutItem", "UpdateItem", "ConditionCheckItem")
     return _allow([log.table_arn], *(f"dynamodb:{action}" for action in actions))
 
 

@@ -122,7 +122,8 @@ class _Tables:
             reasons = [{"Code": "None" if one else "ConditionalCheckFailed"} for one in held]
             raise _RefusedError("TransactionCanceledException", CancellationReasons=reasons)
         for kind, what in writes:
-            units = _units(what.get("Item") or what["Key"], WRITE_UNIT)
+            item = what.get("Item") or self._find(what["TableName"], what["Key"])
+            units = _units(item or what["Key"], WRITE_UNIT)
             self.write_units += units  # what a transaction writes or checks counts twice
             if kind == "ConditionCheck":
                 self.write_units += units

@@ -81,8 +81,9 @@ KINDS = {
     ),
     "log-behind": Kind(
         "damage",
-        "a cache or a snapshot knows more entries than the log holds: it was cut, or restored to an"
-        " earlier time; nothing is committed or shown until this is mended",
+        "a cache, a snapshot or the log's last entry knows of more entries than the log holds: it"
+        " was cut, or restored to an earlier time; nothing is committed or shown until this is"
+        " mended",
         _GO_ON,
     ),
     "log-missing": Kind(

@@ -17,8 +17,8 @@ class TransactionLog(Protocol):
     def append(
         self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
     ) -> None:
-        """Write `body` as entry `number`, only if that number is free and entry `number - 1` is
-        there (H33).
+        """Write `body` as entry `number`, only if that number is free, entry `number - 1` is there,
+        and no later one is: a gap is not closed (H33).
 
         after: checksum of entry `number - 1` as the caller has applied it; None: it is not known,
         and any entry there will do. An entry that was truncated passes.
@@ -26,7 +26,8 @@ class TransactionLog(Protocol):
         Raises:
             LogConflictError: the number is taken, perhaps by an earlier try of this very call, or
                 was truncated: read before deciding.
-            LogRolledBackError: entry `number - 1` is not there, or is another; nothing was written.
+            LogRolledBackError: entry `number - 1` is not there, is another, or was followed by an
+                entry that is gone; nothing was written.
             UnavailableError: this call wrote nothing; it may be sent again.
             InvalidError: the store refuses it for good, for want of a permission; the same.
             UnknownOutcomeError: no answer came; the write may have landed, or may land later.
@@ -54,7 +55,7 @@ class TransactionLog(Protocol):
         ...
 
     def newest(self) -> TransactionNumber:
-        """Return the greatest number that is taken, gaps or not; 0: none is."""
+        """Return the greatest number that is known to be taken, gaps or not; 0: none is."""
         ...
 
     def truncate(self, below: TransactionNumber) -> None:

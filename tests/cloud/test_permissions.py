@@ -58,6 +58,7 @@ UNSEEN = (
     Unseen("ExecutionRole", "ecr:", "", "Fargate fetches images, here they are folders"),
     Unseen("", "s3:AbortMultipartUpload", "", "an upload of parts that fails half-way"),
     Unseen("query-", "s3:ListBucket", "-results-", "S3 answers 403 without it, not 404"),
+    Unseen("", "dynamodb:ConditionCheckItem", "-log$", "a process of the release before"),
     Unseen("networking-Machines", "ecs:", "", "the agent of a machine, which EC2 alone starts"),
     Unseen("bulk-import-[FJ]", "dynamodb:GetItem", "-log$", EMPTIED, now_and_then=True),
     Unseen("bulk-import-[SJ]", "s3:ListBucket", "-data-", "S3 answers 403 without it, not 404"),

@@ -115,6 +115,13 @@ def stacks() -> dict[str, Any]:
             tells="Operators",
             QueueName="work-dead.fifo",
         ),
+        "OtherDead": queue("other-dead"),
+        "OtherDeadAlarm": alarm(
+            "other-dead",
+            "AWS/SQS",
+            "ApproximateNumberOfMessagesVisible",
+            QueueName="other-dead.fifo",
+        ),
         **notices("Operators", "heard"),
         "HandledAlarm": alarm("handled", "Test", "handled", of="b"),
         "ErrorAlarm": alarm("errors", "AWS/Lambda", "Errors", FunctionName={"Ref": "Handler"}),
@@ -155,7 +162,7 @@ def _clean(cloud: LocalCloud) -> Iterator[None]:
     yield
     cloud.faults.dies_before_delete = cloud.faults.delivers_twice = lambda *_: False
     cloud.failures.clear()
-    for name in ("work.fifo", "work-dead.fifo"):
+    for name in ("work.fifo", "work-dead.fifo", "other-dead.fifo"):
         cloud.client("sqs").purge_queue(QueueUrl=url(cloud, name))
     for group in times(cloud):
         key = {"pk": {"S": group}}
@@ -241,6 +248,23 @@ def test_a_poisoned_group_ends_as_dead_letters_and_holds_up_nobody(cloud: LocalC
     send(cloud, "b")
     cloud.settle()
     assert times(cloud) == {"a": 1, "b": 1, "c": 1}
+
+
+@pytest.mark.parametrize(("told", "other"), [("dead", "other-dead"), ("other-dead", "dead")])
+def test_a_letter_in_one_queue_sets_off_the_alarm_of_that_queue_alone(
+    cloud: LocalCloud, told: str, other: str
+) -> None:
+    cloud.advance(361, schedules=False)
+    assert (cloud.alarms()[told], cloud.alarms()[other]) == ("OK", "OK")
+    name = {"dead": "work-dead.fifo", "other-dead": "other-dead.fifo"}[told]
+    cloud.client("sqs").send_message(
+        QueueUrl=url(cloud, name),
+        MessageBody="a letter",
+        MessageGroupId="one",
+        MessageDeduplicationId=told,
+    )
+    cloud.advance(361, schedules=False)
+    assert (cloud.alarms()[told], cloud.alarms()[other]) == ("ALARM", "OK")
 
 
 def heard(cloud: LocalCloud) -> str:

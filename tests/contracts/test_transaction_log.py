@@ -169,6 +169,41 @@ def test_reading_stops_at_a_gap_and_what_lies_behind_it_is_found(log: Transactio
         log.append(number(5 - 1), b"body 4", entry_checksum(b"body 3"))
 
 
+@pytest.mark.parametrize("lost", [[3], [3, 4], [1], [1, 2, 3, 4, 5]], ids=str)
+def test_a_gap_is_not_closed(log: TransactionLog, lost: list[int]) -> None:
+    filled(log, 6)
+    lose(log, *lost)
+    read, scattered = entries(log), list(log.read_scattered(number(0)))
+    before = lost[0] - 1
+    for after in (None, entry_checksum(b"body %d" % before)):
+        with pytest.raises(LogRolledBackError) as error:
+            log.append(number(lost[0]), b"another", after)
+        assert (error.value.number, error.value.facts["log_ends"]) == (before, 6)
+    assert entries(log) == read
+    assert list(log.read_scattered(number(0))) == scattered
+
+
+def test_who_knows_that_an_entry_was_followed_writes_no_other_behind_it(
+    log: TransactionLog,
+) -> None:
+    """Where the entry itself says so, as in DynamoDB; other logs go on behind what they hold, and
+    its writer alone may know more."""
+    filled(log, 4)
+    lose(log, 3, 4)
+    assert entries(log) == [(1, b"body 1"), (2, b"body 2")]
+    if isinstance(log, DynamoTransactionLog):
+        assert log.newest() == 3
+        with pytest.raises(LogRolledBackError) as error:
+            log.append(number(3), b"another", entry_checksum(b"body 2"))
+        assert (error.value.number, error.value.facts["log_ends"]) == (2, 3)
+        log.truncate(number(3))
+        assert entries(log, after=1) == [(2, b"body 2")]
+    else:
+        assert log.newest() == 2
+        log.append(number(3), b"another", entry_checksum(b"body 2"))
+        assert entries(log, after=2) == [(3, b"another")]
+
+
 def resumed(log: TransactionLog, n: int, *, newest: int) -> bool:
     """Let a log go on with entry n; False: this kind of log refuses for good."""
     if isinstance(log, DynamoTransactionLog):

@@ -79,6 +79,10 @@ class DamageableAwsLake:
                 found.append((number, self.read(item["object"]["S"])))
         return sorted(found)
 
+    def items(self) -> list[Any]:
+        """All items of the table of logs."""
+        return sorted(self._scanned(self._resources.log_table), key=str)
+
     def set_entry(self, number: int, body: bytes | None) -> None:
         (item,) = [i for i in self._log_items() if i["sk"]["N"] == str(number)]
         self.set_item(self._resources.log_table, item, None)
@@ -91,6 +95,17 @@ class DamageableAwsLake:
         (item,) = [i for i in self._log_items() if i["sk"]["N"] == str(number)]
         key = {"pk": item["pk"], "sk": item["sk"]}
         self.set_item(self._resources.log_table, None, key)
+
+    def set_back(self, number: int) -> None:
+        """Leave the log as it was when entry `number` was the newest, as a restore to an earlier
+        time does. What it was truncated since then stays so."""
+        for item in self._log_items():
+            at = int(item["sk"]["N"])
+            if at > number:
+                self.set_item(self._resources.log_table, item, None)
+            elif at == number:
+                item.pop("followed", None)
+                self.set_item(self._resources.log_table, None, item)
 
     def drop_mark(self) -> None:
         """Forget how far the log is truncated."""

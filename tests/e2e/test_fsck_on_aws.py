@@ -13,8 +13,11 @@ from lakebed.bootstrap.aws import open_instance
 from lakebed.config.deployments.instance_resources import InstanceResources, encode_resources
 from lakebed.config.dynamo_tables import LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE
 from lakebed.config.instance import InstanceId, parameter_name
+from lakebed.errors import LogRolledBackError
 from lakebed.inspection.fsck import FsckReport
 from lakebed.lake import Lake
+from lakebed.model.paths import snapshot_of
+from lakebed.statestore.answers import Retry
 from tests.e2e.damageable_aws_lake import DamageableAwsLake
 from tests.servers.fixtures import ministack  # noqa: F401 - a fixture
 from tests.servers.s3 import BUCKET, S3Server
@@ -123,6 +126,10 @@ def damageable(whole: DamageableAwsLake) -> Iterator[DamageableAwsLake]:
     whole.restore()
 
 
+def newest_snapshot(lake: DamageableAwsLake) -> int:
+    return max(found[0] for path in lake.paths("snapshots/") if (found := snapshot_of(path)))
+
+
 def fsck() -> FsckReport:
     with Lake(open_instance(INSTANCE)) as lake:
         return lake.fsck(deep=True)
@@ -217,6 +224,77 @@ def test_log_and_states_of_a_lake_on_aws_can_be_looked_into(damageable: Damageab
         assert table.state(number=oldest).number == oldest
         assert table.write_snapshot() == newest
         assert lake.fsck(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_log_that_was_set_back_is_noticed_by_the_next_commit_and_stays_as_it_is(
+    damageable: DamageableAwsLake, lost: int
+) -> None:
+    """By a process that has the table open, and by the next one, which has its cache."""
+    newest = damageable.entries()[-1][0]
+    with Lake(open_instance(INSTANCE)) as lake:
+        table = lake.table("t")
+        damageable.set_back(newest - lost)
+        left = damageable.items()
+        for _ in range(2):
+            with pytest.raises(LogRolledBackError, match="lakebed fsck") as error:
+                table.ingest(rows(9, 20))
+            assert error.value.facts["log_ends"] == newest - lost
+        with pytest.raises(LogRolledBackError):
+            table.query().read_all()
+    with Lake(open_instance(INSTANCE)) as lake, pytest.raises(LogRolledBackError):
+        lake.table("t").ingest(rows(9, 20))
+    assert damageable.items() == left
+    (found,) = [one for one in fsck().findings if one.severity == "damage"]
+    assert (found.code, found.facts) == (
+        "log-behind",
+        {"table": "t", "ends": newest - lost, "heard_of": newest},
+    )
+    assert damageable.items() == left
+
+
+def test_a_log_that_was_set_back_is_noticed_without_a_cache_by_a_newer_snapshot(
+    damageable: DamageableAwsLake,
+) -> None:
+    newest = newest_snapshot(damageable)
+    damageable.set_back(newest - 1)
+    damageable.drop_cache()
+    left = damageable.items()
+    for _ in range(2):
+        with Lake(open_instance(INSTANCE)) as lake:
+            with pytest.raises(LogRolledBackError) as error:
+                lake.table("t").ingest(rows(9, 20))
+            assert error.value.facts == {"entry": newest, "log_ends": newest - 1}
+    assert damageable.items() == left
+    codes = {one.code for one in fsck().findings if one.severity == "damage"}
+    assert codes == {"log-behind"}
+
+
+def test_a_log_that_was_set_back_to_behind_all_that_is_known_goes_on(
+    damageable: DamageableAwsLake,
+) -> None:
+    """Without a cache, behind the newest snapshot, nothing knows that there was more."""
+    newest = newest_snapshot(damageable)
+    damageable.set_back(newest)
+    damageable.drop_cache()
+    with Lake(open_instance(INSTANCE)) as lake:
+        assert lake.table("t").ingest(rows(9, 20)).number == newest + 1
+    assert not fsck().is_damaged
+
+
+def test_a_gap_is_closed_by_nobody(damageable: DamageableAwsLake) -> None:
+    """Entries are lost in the log's midst, and newer ones are still there."""
+    after = newest_snapshot(damageable)
+    damageable.set_entry(after + 1, None)
+    damageable.drop_cache()
+    left = damageable.items()
+    with Lake(open_instance(INSTANCE)) as lake:
+        table = lake.table("t")
+        table._opened.head._retry = Retry(seconds_max=0.1)
+        with pytest.raises(LogRolledBackError, match="lakebed fsck"):
+            table.ingest(rows(9, 20))
+    assert damageable.items() == left
+    assert "log-gap" in {one.code for one in fsck().findings}
 
 
 def test_a_file_that_was_deleted_is_brought_back(

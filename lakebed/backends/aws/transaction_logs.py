@@ -1,8 +1,8 @@
 """Logs in one table of DynamoDB, those of all tables of a lake together.
 
 pk: a table's id. sk: an entry's number. body: its bytes; or object and size: where they lie in
-the object store, when they are many. crc: the checksum of the body. An item without body and object
-was truncated: its number stays taken.
+the object store, when they are many. crc: the checksum of the body. followed: there once was an
+entry behind it. An item without body and object was truncated: its number stays taken.
 Number 0 holds how far the log is truncated, `below`, and how far that is done, `emptied`.
 
 pk: ":tables", which no id is. sk: a number made of a table's id. id: it. Written with entry 1.
@@ -84,8 +84,9 @@ class DynamoTransactionLog:
     def append(
         self, number: TransactionNumber, body: bytes, after: EntryChecksum | None = None
     ) -> None:
-        """Write entry `number` if it is free, behind the entry before it. Of a try without an
-        answer none is the next: the caller reads first."""
+        """Write entry `number` if it is free, behind the entry before it, which notes that it was
+        followed: a gap is not closed (H33). Of a try without an answer none is the next: the caller
+        reads first."""
         if number < 1:
             raise AssertionError(f"entries are numbered from 1, got {number}")
         item = self._key(number) | {"crc": {"B": entry_checksum(body)}}
@@ -94,16 +95,16 @@ class DynamoTransactionLog:
             item["size"] = {"N": str(len(body))}
         else:
             item["body"] = {"B": body}
-        before = self._key(TransactionNumber(number - 1))
         beside = (
-            {"ConditionCheck": {"Key": before, **_holds(after).arguments()}}
+            {"Update": _follow(self._key(TransactionNumber(number - 1)), after)}
             if number > 1
-            else {"Put": {"Item": self._row()}}
+            else {"Put": {"Item": self._row(), **_FREE.arguments()}}
         )
         try:
             self._items.transact([{"Put": {"Item": item, **_FREE.arguments()}}, beside], once=True)
         except ConditionError as error:
-            if error.unmet == (1,):
+            # While another transaction holds `number`, its condition is not judged.
+            if error.unmet == (1,) and not self._items.get(self._key(number)):
                 raise LogRolledBackError(number - 1, log_ends=self.newest()) from None
             raise LogConflictError(number) from None
 
@@ -135,9 +136,10 @@ class DynamoTransactionLog:
                         yield after, body
 
     def newest(self) -> TransactionNumber:
-        """Return the greatest number that is taken."""
-        last, _ = self._items.page(self._table, items_max=1, newest=True)
-        return TransactionNumber(_number(last[0]) if last else 0)
+        """Return the greatest number that is taken, also by an entry that is gone: the one before
+        it was followed."""
+        last = self._last()
+        return TransactionNumber(_number(last) + ("followed" in last) if last else 0)
 
     def truncate(self, below: TransactionNumber) -> None:
         """Empty entries below; the newest stays, and no number becomes free.
@@ -145,10 +147,10 @@ class DynamoTransactionLog:
         The mark comes first, so that who meets an empty item learns where the log starts. The
         objects come last, also those of tries that lost. It may end anywhere, and be repeated.
         """
-        newest = self.newest()
-        if not newest:
+        last = self._last()
+        if not last:
             return
-        oldest = TransactionNumber(min(below, newest))
+        oldest = TransactionNumber(min(below, _number(last)))
         self._raise_mark("below", oldest)
         for start in range(self._mark("emptied"), oldest, EMPTIED_AT_ONCE):
             end = TransactionNumber(min(start + EMPTIED_AT_ONCE, oldest))
@@ -190,6 +192,11 @@ class DynamoTransactionLog:
 
     def _key(self, number: TransactionNumber) -> Item:
         return {PARTITION_KEY: {"S": self._table}, SORT_KEY: {"N": str(number)}}
+
+    def _last(self) -> Item:
+        """Return the item with the greatest number; {}: there is none."""
+        found, _ = self._items.page(self._table, items_max=1, newest=True)
+        return found[0] if found else {}
 
     def _row(self) -> Item:
         """Return the item that lists this table."""
@@ -331,13 +338,20 @@ class DynamoTransactionLogs:
         self.open(table).remove()
 
 
-def _holds(checksum: EntryChecksum | None) -> WriteCondition:
-    """Return the condition that an entry is there, and is the one that has a checksum: an item that
-    was truncated, or that an older Lakebed wrote, has none."""
-    if checksum is None:
-        return WriteCondition(f"attribute_exists({PARTITION_KEY})")
-    holds = f"attribute_exists({PARTITION_KEY}) AND (attribute_not_exists(crc) OR crc = :crc)"
-    return WriteCondition(holds, {":crc": {"B": checksum}})
+def _follow(key: Item, checksum: EntryChecksum | None) -> Item:
+    """Return the change that notes of an entry that it was followed.
+
+    It holds if the entry is there, is the one that has the checksum, and nothing followed it yet.
+    An item that was truncated, or that an older Lakebed wrote, has no checksum; nor does one say
+    that it was followed behind which an older Lakebed wrote.
+    """
+    holds = f"attribute_exists({PARTITION_KEY}) AND attribute_not_exists(followed)"
+    values: Item = {":yes": {"BOOL": True}}
+    if checksum is not None:
+        holds += " AND (attribute_not_exists(crc) OR crc = :crc)"
+        values[":crc"] = {"B": checksum}
+    condition = WriteCondition(holds, values)
+    return {"Key": key, "UpdateExpression": "SET followed = :yes", **condition.arguments()}
 
 
 def _number(item: Item) -> int:

@@ -35,7 +35,7 @@ class MemoryTransactionLog:
                 raise LogConflictError(number)
             self._check(TransactionNumber(number - 1), after)
             if self._bodies and next(reversed(self._bodies)) > number:  # it would close a gap
-                raise LogRolledBackError(number, log_ends=max(self._bodies))
+                raise LogRolledBackError(number - 1, log_ends=max(self._bodies))
             self._bodies[number] = bytes(body)
 
     def read_after(

@@ -147,7 +147,8 @@ def writing(lake: LakeArns, table: TablePatterns) -> list[Statement]:
     log, registry = lake.table(lake.log_table), lake.table(lake.registry_table)
     reports = [f"job#{table.id}#*"]
     return [
-        on_items("Entries", log, [table.id], "ConditionCheckItem", "PutItem"),
+        # a library of the release before checks the entry before, and changes none
+        on_items("Entries", log, [table.id], "ConditionCheckItem", "PutItem", "UpdateItem"),
         on_items("Formats", registry, ["formats"], "Query"),
         on_items("Marks", registry, ["marks"], "UpdateItem"),
         on_items("Reports", lake.table(lake.tracker_table), reports, "PutItem"),

@@ -8,6 +8,8 @@ from typing import NoReturn, cast
 import pytest
 
 from lakebed.backends.aws import Patience
+from lakebed.backends.aws.items import Item
+from lakebed.backends.aws.requests import ConditionError
 from lakebed.backends.aws.transaction_logs import (
     BODY_BYTES_MAX,
     DynamoTransactionLog,
@@ -20,11 +22,12 @@ from lakebed.errors import (
     CorruptError,
     DeniedError,
     LogConflictError,
+    LogRolledBackError,
     LogTruncatedError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from lakebed.model.names import TableId, TransactionNumber
+from lakebed.model.names import TableId, TransactionNumber, entry_checksum
 from lakebed.model.paths import entries_prefix
 from lakebed.ports.object_store import ObjectWriter
 from lakebed.statestore.log_entries.file_changes import AddFiles
@@ -266,6 +269,76 @@ def test_no_entry_names_a_body_that_may_not_be_there(
         with pytest.raises(UnavailableError):
             log.append(number(1), LARGE)
         assert entries(log) == []
+
+
+def items_of(log: DynamoTransactionLog) -> list[Item]:
+    return list(log._items.all(TABLE))
+
+
+def test_a_log_that_is_set_back_to_what_it_was_goes_on_and_refuses_who_knows_more(
+    log: DynamoTransactionLog,
+) -> None:
+    yesterday = items_of(filled(log, 2))
+    for n in (3, 4):
+        log.append(number(n), b"body %d" % n)
+    for item in items_of(log):
+        log._items.delete({"pk": item["pk"], "sk": item["sk"]})
+    log._items.put_many(yesterday)
+    for n in (4, 5):
+        with pytest.raises(LogRolledBackError) as error:
+            log.append(number(n), b"late", entry_checksum(b"body %d" % (n - 1)))
+        assert error.value.facts["log_ends"] == 2
+    assert items_of(log) == yesterday
+    log.append(number(3), b"another", entry_checksum(b"body 2"))
+    with pytest.raises(LogRolledBackError):
+        log.append(number(4), b"late", entry_checksum(b"body 3"))
+    assert entries(log, after=2) == [(3, b"another")]
+
+
+def test_entries_of_a_lakebed_that_notes_less_are_followed(log: DynamoTransactionLog) -> None:
+    for item in items_of(filled(log, 3)):
+        log._items.put_many([{k: v for k, v in item.items() if k not in {"crc", "followed"}}])
+    log.append(number(4), b"body 4", entry_checksum(b"body 3"))
+    with pytest.raises(LogConflictError):
+        log.append(number(3), b"another", entry_checksum(b"body 2"))
+    assert [n for n, _ in entries(log)] == [1, 2, 3, 4]
+
+
+def test_a_number_is_taken_though_the_refusal_names_just_the_entry_before_it(
+    log: DynamoTransactionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another transaction holds the number, DynamoDB does not judge that condition."""
+    filled(log, 3)
+    refused = ConditionError("a write's condition does not hold")
+    refused.unmet = (1,)
+
+    def cancelled(*_: object, **__: object) -> NoReturn:
+        raise refused
+
+    monkeypatch.setattr(log._items, "transact", cancelled)
+    with pytest.raises(LogConflictError):
+        log.append(number(3), b"another", entry_checksum(b"body 2"))
+    with pytest.raises(LogRolledBackError):
+        log.append(number(4), b"body 4", entry_checksum(b"body 3"))
+
+
+def test_a_commit_is_one_transaction_of_two_writes(
+    log: DynamoTransactionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it costs: two write units for each KiB of the entry, and of the one before."""
+    asked: list[Sequence[Item]] = []
+    transact = log._items.transact
+
+    def noted(writes: Sequence[Item], *, once: bool = False) -> None:
+        asked.append(writes)
+        transact(writes, once=once)
+
+    monkeypatch.setattr(log._items, "transact", noted)
+    filled(log, 2)
+    assert [[kind for write in writes for kind in write] for writes in asked] == [
+        ["Put", "Put"],
+        ["Put", "Update"],
+    ]
 
 
 @pytest.mark.parametrize("operation", [MARK, EMPTY, GET])

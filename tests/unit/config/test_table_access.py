@@ -92,6 +92,7 @@ def test_a_writer_puts_files_and_entries_of_its_table_and_deletes_nothing() -> N
     assert not may_do(found, "s3:PutObject", queued), "the committer asks for whom nobody commits"
     assert not any(may_do(found, "s3:PutObject", path) for path in objects_of(NEIGHBOUR))
     assert partitions(found, "PutItem", "-log") == [TABLE]
+    assert partitions(found, "UpdateItem", "-log") == [TABLE]
     assert partitions(found, "Query", "-registry") == ["formats"], "it lists no names"
     assert partitions(found, "PutItem", "-tracker") == ["process#*", f"job#{TABLE}#*"]
     assert not any("Delete" in action or "sqs" in action for action in actions(found))
