@@ -154,6 +154,11 @@ KINDS = {
         "a table cannot be looked at to the end",
         "keep a copy of the lake; restore what the problem names from a copy",
     ),
+    "table-newer": Kind(
+        "notice",
+        "a newer release wrote to a table: this one cannot look at it to the end",
+        "run the newer release's `lakebed fsck`",
+    ),
     "tree-broken": Kind("damage", "the leaves do not tile the key space", _REPORT),
     "reference-not-on-leaf": Kind(
         "damage",

@@ -18,6 +18,7 @@ from lakebed.errors import (
     CorruptError,
     LogRolledBackError,
     LogTruncatedError,
+    NewerFormatError,
     UnavailableError,
 )
 from lakebed.inspection.check_kept import keepers
@@ -67,6 +68,11 @@ class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
     def is_damaged(self) -> bool:
         """Whether anything that was committed is wrong or gone."""
         return any(f.severity == "damage" for f in self.findings)
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer Lakebed wrote to a table, which this one cannot judge."""
+        return any(f.code == "table-newer" for f in self.findings)
 
 
 class _CacheState(msgspec.Struct, frozen=True):
@@ -122,7 +128,7 @@ class Fsck:
         and every row.
 
         Raises:
-            NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
+            NewerFormatError: a newer Lakebed wrote the names of tables, or queues.
             UnavailableError: a store is busy; run it again.
         """
         found: list[Finding] = []
@@ -153,6 +159,8 @@ class Fsck:
         """Check one table; an error that ends the check is a finding, and fsck goes on."""
         try:
             return self._check_table(entry, deep=deep, on_progress=on_progress)
+        except NewerFormatError as error:
+            return _Table((finding("table-newer", table=entry.name, problem=str(error)),), 0)
         except (*_BROKEN_STATE, CacheDamagedError) as error:
             problem = str(error) or type(error).__name__
             return _Table((finding("table-unreadable", table=entry.name, problem=problem),), 0)
@@ -301,7 +309,10 @@ class Fsck:
         named = {entry.id for entry in entries}
         logs = set(self._logs.tables())
         for id_ in sorted(logs - named):
-            yield from self._check_nameless(id_)
+            try:
+                yield from self._check_nameless(id_)
+            except NewerFormatError as error:
+                yield finding("table-newer", id=id_, problem=str(error))
         for path in self._objects.list(""):
             owner = table_of(path) or table_of_entry(path) or table_of_lost(path)
             if owner is None or owner not in named | logs:

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakebed.errors import CacheDamagedError
-from lakebed.statestore.table_state.database_lock import begin_writing
-from lakebed.statestore.table_state.layout import (
-    BUSY_SECONDS,
+from lakebed.statestore.table_state.database_errors import (
     DATABASE_ERRORS,
     FREE_SPACE,
     is_doubtful,
     translated,
 )
+from lakebed.statestore.table_state.database_lock import begin_writing
+from lakebed.statestore.table_state.layout import BUSY_SECONDS
 from lakebed.statestore.table_state.sum_triggers import SumTriggers
 from lakebed.statestore.table_state.sums import (
     PendingSums,
