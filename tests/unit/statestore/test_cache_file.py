@@ -15,8 +15,10 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.errors import NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.statestore.answers import Retry
+from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.table_state import layout, proven_state
+from lakebed.statestore.table_state.closable_state import ClosableState
 from lakebed.statestore.table_state.database_errors import translated
 from lakebed.statestore.table_state.format_number import columns_of
 from lakebed.statestore.table_state.layout import (
@@ -27,7 +29,7 @@ from lakebed.statestore.table_state.layout import (
 )
 from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
-from tests.dsl.format_numbers import change_number, number_in
+from tests.dsl.format_numbers import change_number, make_newer, number_in
 
 
 def followed_cache(path: Path) -> TableStory:
@@ -120,6 +122,27 @@ def test_a_cache_of_a_newer_format_is_refused_and_left_as_it_is(path: Path, adde
             open_cache(path)
         assert not set_aside_if_damaged(path), "two releases do not fight over a cache"
     assert path.read_bytes() == before
+
+
+def test_who_has_a_cache_open_that_a_newer_release_upgrades_writes_no_more_to_it(
+    path: Path,
+) -> None:
+    story = TableStory()
+    state = ClosableState(
+        lambda: TableState(open_cache(path)), set_aside=lambda: set_aside_if_damaged(path)
+    )
+    head = TableHead(story.log, state, clock=story.clock, rng=story.rng)
+    head.follow()
+    story.when_committed(AddFiles(()))
+    make_newer(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(NewerFormatError):
+            head.follow()
+    assert path.read_bytes() == before
+    assert [one.name for one in path.parent.glob("*.damaged-*")] == []
 
 
 @pytest.mark.parametrize("number", [-5, 0, 1, STATE_FORMAT - 1, STATE_FORMAT + 1, 99, 1 << 30])
