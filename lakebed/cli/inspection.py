@@ -10,7 +10,7 @@ import msgspec
 
 from lakebed.cli.program import EXIT_BUG, Command, Session, counted, pass_session, time_text
 from lakebed.cli.progress import ProgressLine
-from lakebed.errors import CorruptError, InvalidError, TableQuarantinedError
+from lakebed.errors import CorruptError, InvalidError, NewerFormatError, TableQuarantinedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,8 @@ def fsck(
 
     Says of each finding what it means and what is safe to do, and changes nothing unless asked to
     repair. Exits with the code of `corrupt` if anything that was committed is wrong, gone, or
-    cannot be read, after a repair: still.
+    cannot be read, after a repair: still; else with that of `newer-format` if a table is of a newer
+    release.
     """
     if not repair and (dry_run or yes or rebuild_log or accept_loss):
         options = "--rebuild-log, --accept-loss, --dry-run and --yes"
@@ -122,6 +123,8 @@ def fsck(
             )
     if report.is_damaged:
         sys.exit(CorruptError.exit_code)
+    if report.is_newer:
+        sys.exit(NewerFormatError.exit_code)
 
 
 def _log_repair(

@@ -179,6 +179,11 @@ KINDS = {
         "mend what the problem names, then run fsck again: tables without a name and strangers may"
         " be found then",
     ),
+    "table-newer": Kind(
+        "notice",
+        "a newer release wrote to a table: this one cannot look at it to the end",
+        "run the newer release's `lakebed fsck`",
+    ),
     "tree-broken": Kind("damage", "the leaves do not tile the key space", _REPORT),
     "reference-not-on-leaf": Kind(
         "damage",

@@ -22,6 +22,7 @@ from lakebed.errors import (
     CorruptError,
     LogRolledBackError,
     LogTruncatedError,
+    NewerFormatError,
 )
 from lakebed.inspection.check_kept import keepers
 from lakebed.inspection.check_objects import CheckObjects, Progress, known_of
@@ -70,6 +71,11 @@ class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
     def is_damaged(self) -> bool:
         """Return whether anything that was committed is wrong, gone, or cannot be read."""
         return any(f.severity == "damage" for f in self.findings)
+
+    @property
+    def is_newer(self) -> bool:
+        """Return whether a newer Lakebed wrote to a table, which this one cannot judge."""
+        return any(f.code == "table-newer" for f in self.findings)
 
 
 class _CacheState(msgspec.Struct, frozen=True):
@@ -125,7 +131,7 @@ class Fsck:
         and every row.
 
         Raises:
-            NewerFormatError: a newer Lakebed wrote to it; this one cannot judge.
+            NewerFormatError: a newer Lakebed wrote the names of tables, or queues.
             DeniedError, UnavailableError: names of tables cannot be asked for; nothing was checked.
             StorageFullError: this machine has no room to look.
         """
@@ -159,6 +165,8 @@ class Fsck:
         files = 0
         try:
             files = self._check_table(entry, found, deep=deep, on_progress=on_progress)
+        except NewerFormatError as error:
+            found.append(finding("table-newer", table=entry.name, problem=str(error)))
         except (*BROKEN, *UNREADABLE) as error:
             found.append(finding("table-unreadable", table=entry.name, problem=problem_of(error)))
         return _Table(tuple(found), files)
@@ -317,7 +325,10 @@ class Fsck:
         named = {entry.id for entry in entries}
         logs = set(self._logs.tables())
         for id_ in sorted(logs - named):
-            yield from self._check_nameless(id_)
+            try:
+                yield from self._check_nameless(id_)
+            except NewerFormatError as error:
+                yield finding("table-newer", id=id_, problem=str(error))
         for path in self._objects.list(""):
             owner = table_of(path) or table_of_entry(path) or table_of_lost(path)
             if owner is None or owner not in named | logs:

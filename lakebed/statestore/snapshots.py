@@ -30,12 +30,8 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.ports.transaction_log import TransactionLog
 from lakebed.statestore.format_gate import AskFormats, newest_formats
 from lakebed.statestore.older_layouts import write_down
-from lakebed.statestore.table_state.layout import (
-    FREE_SPACE,
-    is_full,
-    upgradable_format,
-    upgrade,
-)
+from lakebed.statestore.table_state.database_errors import FREE_SPACE, is_full
+from lakebed.statestore.table_state.layout import require_format, upgradable_format, upgrade
 from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.table_state.sums import verify_rows
 
@@ -154,6 +150,7 @@ class Snapshots:
                 state.connection.backup(target)
                 target.execute("PRAGMA journal_mode=DELETE")
                 verify_rows(target)  # else the log would be emptied below what a disk made up
+                require_format(target)
                 digest, number = TableState(target).digest(), TableState(target).head().number
                 write_down(target, self._formats().state)
                 target.execute("PRAGMA journal_mode=OFF")  # nobody goes on with half a copy
@@ -256,7 +253,7 @@ class Snapshots:
                 raise CorruptError("a snapshot ends too early", path=path)
             with closing(sqlite3.connect(target, isolation_level=None)) as connection:
                 version = upgradable_format(connection, path)
-                if version:
+                if version > 0:
                     connection.execute("BEGIN IMMEDIATE")
                     upgrade(connection)
                     connection.execute("COMMIT")
@@ -264,7 +261,7 @@ class Snapshots:
             if is_full(error):
                 raise
             raise CorruptError("a damaged snapshot", path=path, reason=error) from None
-        if not version:
+        if version < 1:
             raise CorruptError("not a snapshot", path=path, format=version)
 
     @contextmanager

@@ -29,6 +29,7 @@ from lakebed.model import disk_errors
 from lakebed.model.disk_errors import translated
 from lakebed.observe import usage
 from lakebed.statestore.table_state.database_lock import begin_writing, execute_alone
+from lakebed.statestore.table_state.format_number import columns_of, format_number
 
 PROVEN_BYTES_MAX = 1 << 20
 """A file of at most so many bytes is checked by SQLite when it is opened: about a millisecond."""
@@ -44,7 +45,9 @@ BUSY_SECONDS = 10.0
 class SqliteDatabase:
     """A database file that is made, whole or not at all, when it is first used.
 
-    schema: statements that make its tables. format: its number; higher ones are refused.
+    schema: statements that make its tables. format: its number; higher ones are refused. Each
+        format changes columns of a table that the one before has: a number that they contradict is
+        damage. A table more needs no new format.
     upgrades: statements that turn a file of the format before into one of the next, by the former.
     durable: whether a commit survives power loss; otherwise it survives a crash of the process.
     is_moved: whether each commit of `writing` is moved at once from SQLite's write-ahead file into
@@ -180,12 +183,24 @@ class SqliteDatabase:
         in a page, and no check of SQLite looks at it."""
         if self._connection is None:
             return ""
+        lost = sorted(self._own_columns() - columns_of(self._connection))
+        return f"it has no column {lost[0].decode()} any more" if lost else ""
+
+    def _own_columns(self) -> set[bytes]:
+        """Return the columns of a file of this format."""
         with closing(sqlite3.connect(":memory:")) as made:
             _add_checksum(made)
             made.executescript(self._schema)
-            wanted = _columns(made)
-        lost = sorted(wanted - _columns(self._connection))
-        return f"it has no column {lost[0].decode()} any more" if lost else ""
+            return columns_of(made)
+
+    def _prove_format(self, connection: sqlite3.Connection) -> None:
+        """Raise CorruptError if a number that is not this format's stands beside its columns."""
+        own, found = self._own_columns(), columns_of(connection)
+        tables = {column.partition(b".")[0] for column in own}
+        if {column for column in found if column.partition(b".")[0] in tables} == own:
+            said = format_number(connection)
+            problem = f"it says format {said}, and has the columns of format {self._format}"
+            raise damaged(self.path, problem)
 
     def _open(self) -> sqlite3.Connection:
         # A connection that a child inherits breaks locks of its parent and corrupts the file (H29).
@@ -223,13 +238,15 @@ class SqliteDatabase:
                 connection.create_function(name, 1, function, deterministic=True)
             connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA fullfsync=ON")
-            (found,) = connection.execute("PRAGMA user_version").fetchone()
+            found = format_number(connection)
             if found < 1:
-                raise damaged(self.path, "it says no format")
+                raise damaged(self.path, f"it says format {found}")
             if self.path.stat().st_size <= PROVEN_BYTES_MAX and (problem := _problem(connection)):
                 raise damaged(self.path, problem)
             if found < self._format:
                 self._upgrade(connection)
+            elif found > self._format:
+                self._prove_format(connection)
         except (LakebedError, sqlite3.Error):
             connection.close()
             raise
@@ -242,7 +259,9 @@ class SqliteDatabase:
     def _upgrade(self, connection: sqlite3.Connection) -> None:
         """Bring an older file to this format, unless another process has just done so."""
         begin_writing(connection, seconds_max=BUSY_SECONDS)
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        found = format_number(connection)
+        if found < self._format:
+            self._prove_format(connection)
         for before in range(found, self._format):
             for statement in self._upgrades.get(before, ()):
                 self._bring(connection, statement, before)
@@ -305,15 +324,6 @@ def _problem(connection: sqlite3.Connection | None) -> str:
     except _ERRORS as error:
         text = str(error)
     return "" if text == "ok" else str(text)
-
-
-def _columns(connection: sqlite3.Connection) -> set[bytes]:
-    """Return the columns of all tables, as `table.column`; in bytes, for some may be no text."""
-    found = connection.execute(
-        "SELECT CAST(one.name || '.' || own.name AS BLOB)"
-        " FROM sqlite_master one, pragma_table_info(one.name) own"
-    )
-    return {name for (name,) in found}
 
 
 def _is_doubtful(error: Exception) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lakebed.model.open_limit import OpenLimit
-from lakebed.statestore.table_state.layout import FREE_SPACE
+from lakebed.statestore.table_state.database_errors import FREE_SPACE
 from lakebed.statestore.table_state.state import TableState
 
 OPEN_STATES_MAX = 64

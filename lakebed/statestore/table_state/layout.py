@@ -13,26 +13,28 @@ from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
-from lakebed.errors import (
-    CacheDamagedError,
-    DeniedError,
-    LakebedError,
-    NewerFormatError,
-    StorageFullError,
-    UnavailableError,
-)
+from lakebed.errors import CacheDamagedError, NewerFormatError
 from lakebed.model import disk_errors
 from lakebed.observe import events
+from lakebed.statestore.table_state.database_errors import (
+    DATABASE_ERRORS,
+    is_doubtful,
+    translated,
+)
 from lakebed.statestore.table_state.database_lock import begin_writing, hold_alone
+from lakebed.statestore.table_state.format_number import columns_of, format_number
 from lakebed.statestore.table_state.sums import damaged, lay_out_sums, verify_all
 
 STATE_FORMAT = 4
 PAGE_BYTES = 4_096
 WAL_PAGES = 4_000
 """Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
+NEWER = (
+    "upgrade this installation of lakebed; or end every newer process, and rename the file: this"
+    " release makes its own"
+)
 ASIDE, ASIDE_MAX = ".damaged-", 2
 """Caches that did not prove themselves: suffix of their names, and how many of a table are kept."""
-FREE_SPACE = "free space, then send the same request again"
 BUSY_SECONDS = 60.0
 """How long a statement waits for other processes before it is refused."""
 CACHE_KIB = 32 * 1024
@@ -119,7 +121,8 @@ UPGRADES: Mapping[int, Sequence[str]] = {
     ),
 }
 """Statements that turn a state of a format into one of the next. They add only what is not
-digested, or only while it holds rows, so that states of old logs keep their digests (H14)."""
+digested, or only while it holds rows, so that states of old logs keep their digests (H14). Each
+adds columns, by which a number that a disk changed is told from a newer release."""
 
 _SUMS_AGAIN = ("DROP TABLE IF EXISTS row_sums", "DROP TABLE IF EXISTS partition_sums")
 """Run after them: sums are made when all tables are there."""
@@ -221,9 +224,9 @@ def _problem(path: Path) -> str:
     try:
         if path.exists():
             with closing(_connect(str(path))) as connection:
-                (found,) = connection.execute("PRAGMA user_version").fetchone()
-                if found == STATE_FORMAT:  # sums of others are not known
-                    connection.execute("BEGIN")
+                connection.execute("BEGIN")
+                _prove_format(connection)
+                if format_number(connection) == STATE_FORMAT:  # sums of others are not known
                     verify_all(connection)
     except CacheDamagedError as damage:
         return _text(damage)
@@ -268,14 +271,17 @@ def _remove_companions(path: Path) -> None:
 def _prepared(path: Path) -> sqlite3.Connection:
     connection = _connect(str(path))
     try:
-        upgradable_format(connection, str(path))  # before anything is written
+        _prove_format(connection)  # before anything is written
+        found = format_number(connection)
+        if found > STATE_FORMAT:
+            raise NewerFormatError("a newer state", path=path, format=found, hint=NEWER)
         connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
-        if upgradable_format(connection, str(path)) != STATE_FORMAT:  # else no writer is waited for
+        if found != STATE_FORMAT:  # else no writer is waited for
             begin_writing(connection, seconds_max=BUSY_SECONDS)
-            _upgrade_or_lay_out(connection, path)
+            (upgrade if format_number(connection) else _lay_out)(connection)
             connection.execute("COMMIT")
     except BaseException:
         connection.rollback()
@@ -284,30 +290,46 @@ def _prepared(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _upgrade_or_lay_out(connection: sqlite3.Connection, path: Path) -> None:
-    if upgradable_format(connection, str(path)):
-        upgrade(connection)
-    else:
-        _drop_all(connection)
-        _lay_out(connection)
+def _prove_format(connection: sqlite3.Connection) -> None:
+    """Raise CacheDamagedError if the columns of a cache contradict the number of its format. Each
+    format has other columns: so a number that is not ours is believed beside other columns than
+    ours, and the cache of a newer release is never taken for a damaged one."""
+    found = format_number(connection)
+    if found == STATE_FORMAT:  # its sums prove more than that
+        return
+    columns = columns_of(connection)
+    if found == 0 and not columns:  # new
+        return
+    if found < 1:
+        raise damaged("layout", problem=f"it says format {found}")
+    with closing(open_memory()) as made:
+        if columns == columns_of(made):
+            problem = f"it says format {found}, and has the columns of format {STATE_FORMAT}"
+            raise damaged("layout", problem=problem)
+
+
+def require_format(connection: sqlite3.Connection) -> None:
+    """Raise CacheDamagedError unless a state says that it is of this format."""
+    found = format_number(connection)
+    if found != STATE_FORMAT:
+        raise damaged("layout", problem=f"it says format {found}")
 
 
 def upgradable_format(connection: sqlite3.Connection, path: str) -> int:
-    """Return the format of a state; 0: nothing was laid out yet. path: of it, for errors.
+    """Return the format of a snapshot; below 1: it is none. path: of it, for errors.
 
     Raises:
         NewerFormatError: a newer Lakebed made it.
     """
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    found = format_number(connection)
     if found > STATE_FORMAT:
-        hint = "upgrade this installation of lakebed"
-        raise NewerFormatError("a newer state", path=path, format=found, hint=hint)
-    return int(found)
+        raise NewerFormatError("a newer state", path=path, format=found)
+    return found
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
     """Bring a state of an older format to this one. Run it inside a transaction."""
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    found = format_number(connection)
     if not 1 <= found <= STATE_FORMAT:
         raise AssertionError(f"a state of a known format, got {found}")
     for before in range(found, STATE_FORMAT):
@@ -329,49 +351,6 @@ def _opening(path: Path) -> Iterator[None]:
         yield
 
 
-DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
-"""What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
-
-
-def is_doubtful(error: Exception) -> bool:
-    """Return whether a bug or a damaged database may have raised an error; a value that is no text
-    has no code."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    return code in {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG}
-
-
-def is_full(error: Exception) -> bool:
-    """Return whether an error says that a database or a file could not grow, as the disk is
-    full."""
-    if isinstance(error, OSError):
-        return disk_errors.is_full(error)
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF == sqlite3.SQLITE_FULL
-
-
-def translated(error: Exception, full_hint: str = FREE_SPACE) -> LakebedError:
-    """Return what the catcher of a failing database should do next; a bug is raised as it is.
-    full_hint: what to do when the disk is full."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
-    match code:
-        case sqlite3.SQLITE_FULL:
-            return StorageFullError("no room for the state", hint=full_hint)
-        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return damaged("pages", problem=error)
-        case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_MISUSE:
-            raise AssertionError(f"SQLite is used wrongly: {error}") from error
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            hint = "let the user who runs this read and write in the folder of states"
-            return DeniedError("the state may not be written", reason=error, hint=hint)
-        case sqlite3.SQLITE_CANTOPEN:
-            hint = (
-                "look who may write in the folder of states; too many files may be open"
-                " (`ulimit -n`)"
-            )
-            return UnavailableError("the state cannot be opened", reason=error, hint=hint)
-        case _:
-            return UnavailableError("the state is busy", reason=error)
-
-
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path,
@@ -390,11 +369,3 @@ def _lay_out(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
     connection.execute("PRAGMA user_version=1")
     upgrade(connection)
-
-
-def _drop_all(connection: sqlite3.Connection) -> None:
-    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    for (name,) in names:
-        if not name.isidentifier():
-            raise damaged("layout", problem="a table that no Lakebed made")
-        connection.execute(f"DROP TABLE {name}")

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakebed.errors import CacheDamagedError
-from lakebed.statestore.table_state.database_lock import begin_writing
-from lakebed.statestore.table_state.layout import (
-    BUSY_SECONDS,
+from lakebed.statestore.table_state.database_errors import (
     DATABASE_ERRORS,
     FREE_SPACE,
     is_doubtful,
     translated,
 )
+from lakebed.statestore.table_state.database_lock import begin_writing
+from lakebed.statestore.table_state.layout import BUSY_SECONDS, require_format
 from lakebed.statestore.table_state.sum_triggers import SumTriggers
 from lakebed.statestore.table_state.sums import (
     PendingSums,
@@ -114,6 +114,7 @@ class ProvenState:
         """Prove the state, unless it did so since another process last wrote to it."""
         (version,) = self._run("PRAGMA data_version").fetchone()
         if version != self._proven_at:
+            require_format(self.connection)  # a newer release may have upgraded it
             self._is_proven_whole = verify_at_open(self.connection)
             self._proven_at = version
 

@@ -13,7 +13,8 @@ from contextlib import closing, suppress
 
 from lakebed.errors import CacheDamagedError
 from lakebed.statestore.table_state import sums
-from lakebed.statestore.table_state.layout import DATABASE_ERRORS, PAGE_BYTES
+from lakebed.statestore.table_state.database_errors import DATABASE_ERRORS
+from lakebed.statestore.table_state.layout import PAGE_BYTES
 from lakebed.statestore.table_state.state import TableState
 from tests.simulation.faults.weather import Mishap
 from tests.simulation.new_state import connection_to, state_in

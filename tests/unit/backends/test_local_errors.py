@@ -2,9 +2,11 @@
 (H28)."""
 
 import errno
+import gc
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,6 +26,7 @@ from lakebed.errors import (
     DeniedError,
     InvalidError,
     LakebedError,
+    LogConflictError,
     NewerFormatError,
     StorageFullError,
     UnavailableError,
@@ -33,6 +36,7 @@ from lakebed.model.names import JobId, Micros, TableId, TableName, TransactionNu
 from lakebed.ports.job_queue import Message
 from lakebed.ports.job_tracker import JobReport
 from lakebed.ports.transaction_log import TransactionLog
+from tests.dsl.format_numbers import change_number, make_newer, number_in
 
 TABLE = TableId("t1")
 CLOCK = VirtualClock()
@@ -250,15 +254,39 @@ def test_a_file_that_is_no_database_is_corrupt(
         opener(tmp_path)
 
 
+def made(root: Path, opener: Callable[[Path], object], name: str) -> Path:
+    """Return the file that an opener opens, and let no process have it open."""
+    SqliteTableRegistry(root).claim(TableName("a"), TABLE)
+    for opens in (OPENERS[1], opener):
+        with suppress(LogConflictError):
+            opens(root)
+    gc.collect()
+    return root / f"{name}.sqlite"
+
+
 @pytest.mark.parametrize(("opener", "name"), FILE_OPENERS)
 def test_a_file_of_a_newer_format_is_refused(
     tmp_path: Path, opener: Callable[[Path], object], name: str
 ) -> None:
-    opener(tmp_path)
-    newer = sqlite3.connect(tmp_path / f"{name}.sqlite")
-    newer.execute("PRAGMA user_version=99")
-    newer.close()
+    file = made(tmp_path, opener, name)
+    make_newer(file)
     with pytest.raises(NewerFormatError):
+        opener(tmp_path)
+
+
+@pytest.mark.parametrize(("opener", "name"), FILE_OPENERS)
+def test_a_file_whose_number_its_columns_contradict_is_corrupt(
+    tmp_path: Path, opener: Callable[[Path], object], name: str
+) -> None:
+    file = made(tmp_path, opener, name)
+    true = number_in(file)
+    for number in {-5, 0, 1, 2, 5, 99, 1 << 30} - {true}:
+        change_number(file, number)
+        with pytest.raises(CorruptError, match=f"it says format {number}"):
+            opener(tmp_path)
+        assert number_in(file) == number, "it was left as it is"
+    change_number(file, true)
+    with suppress(LogConflictError):
         opener(tmp_path)
 
 

@@ -33,6 +33,7 @@ from lakebed.model.feeds.flushes import Flushes
 from lakebed.model.names import ConnectionId, TableId, table_name
 from lakebed.ports.leases import OwnerNumber, WorkerId
 from lakebed.ports.table_registry import TableEntry
+from tests.dsl.format_numbers import make_newer
 
 ANN = WorkerId("ann")
 FEED = NamedDefinition(kind="feed", name="orders", id="f1", body=b"{}")
@@ -61,9 +62,7 @@ def test_a_file_of_a_newer_format_is_refused(
     tmp_path: Path, opener: Callable[[Path], object], name: str
 ) -> None:
     opener(tmp_path)
-    with sqlite3.connect(tmp_path / f"{name}.sqlite") as newer:
-        newer.execute("PRAGMA user_version=99")
-    newer.close()
+    make_newer(tmp_path / f"{name}.sqlite")
     with pytest.raises(NewerFormatError):
         opener(tmp_path)
 

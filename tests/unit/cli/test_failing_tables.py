@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.errors import NewerFormatError
 from lakebed.ports.job_queue import Message
+from tests.dsl.format_numbers import make_newer
 from tests.unit.cli.programs import Shell
 
 TABLES = ("good", "trips")
@@ -117,6 +119,21 @@ def test_a_table_whose_log_is_damaged_is_dropped_from_quarantine(shell: Shell) -
     shell.ok("table", "drop", "trips", "--dry-run")
     assert shell.ok("table", "drop", "trips", "--yes") == "dropped table trips\n"
     assert shell.ok("table", "list").split() == ["good"]
+
+
+def test_fsck_of_a_table_of_a_newer_release_looks_at_the_others_and_exits_as_one_who_is_older(
+    shell: Shell,
+) -> None:
+    shell.ok("table", "quarantine", "trips")
+    shell.ok("table", "create", "newer", "--row-key", "id:string")
+    with lakebed.connect(shell.lake) as lake:
+        id_ = lake._app.catalog.entry("newer").id
+    make_newer(shell.lake / "logs" / f"{id_}.sqlite")
+    result = shell.run("fsck", "--json")
+    assert result.exit_code == NewerFormatError.exit_code
+    report = json.loads(result.stdout)
+    assert (report["tables"], report["files"]) == (2, 2)
+    assert {one["code"] for one in report["findings"]} == {"table-newer", "table-quarantined"}
 
 
 def test_status_counts_the_dead_letters_of_every_queue(shell: Shell) -> None:

@@ -15,11 +15,29 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.errors import NewerFormatError, UnavailableError
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.statestore.answers import Retry
+from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles
 from lakebed.statestore.table_state import layout, proven_state
-from lakebed.statestore.table_state.layout import STATE_FORMAT, open_cache, translated
+from lakebed.statestore.table_state.closable_state import ClosableState
+from lakebed.statestore.table_state.database_errors import translated
+from lakebed.statestore.table_state.format_number import columns_of
+from lakebed.statestore.table_state.layout import (
+    STATE_FORMAT,
+    open_cache,
+    problem_of_cache,
+    set_aside_if_damaged,
+)
 from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
+from tests.dsl.format_numbers import change_number, make_newer, number_in
+
+
+def followed_cache(path: Path) -> TableStory:
+    """Make the cache of a table, and close it."""
+    story = TableStory()
+    with closing(open_cache(path)) as opened:
+        story.another_head(state=TableState(opened)).follow()
+    return story
 
 
 @pytest.fixture
@@ -91,17 +109,69 @@ def test_deleting_the_file_is_safe_whatever_is_left_beside_it(
     assert fresh.state.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_cache_of_a_newer_format_is_refused_and_left_as_it_is(path: Path) -> None:
-    story = TableStory()
-    with closing(open_cache(path)) as opened:
-        story.another_head(state=TableState(opened)).follow()
+@pytest.mark.parametrize("added", ["TABLE newer(x)", "TABLE head ADD COLUMN newer"])
+def test_a_cache_of_a_newer_format_is_refused_and_left_as_it_is(path: Path, added: str) -> None:
+    followed_cache(path)
     with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"{'ALTER' if 'ADD' in added else 'CREATE'} {added}")
         connection.execute(f"PRAGMA user_version={STATE_FORMAT + 1}")
         connection.commit()
     before = path.read_bytes()
-    with pytest.raises(NewerFormatError, match="upgrade"):
-        open_cache(path)
+    for _ in range(2):
+        with pytest.raises(NewerFormatError, match="upgrade"):
+            open_cache(path)
+        assert not set_aside_if_damaged(path), "two releases do not fight over a cache"
     assert path.read_bytes() == before
+
+
+def test_who_has_a_cache_open_that_a_newer_release_upgrades_writes_no_more_to_it(
+    path: Path,
+) -> None:
+    story = TableStory()
+    state = ClosableState(
+        lambda: TableState(open_cache(path)), set_aside=lambda: set_aside_if_damaged(path)
+    )
+    head = TableHead(story.log, state, clock=story.clock, rng=story.rng)
+    head.follow()
+    story.when_committed(AddFiles(()))
+    make_newer(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(NewerFormatError):
+            head.follow()
+    assert path.read_bytes() == before
+    assert [one.name for one in path.parent.glob("*.damaged-*")] == []
+
+
+@pytest.mark.parametrize("number", [-5, 0, 1, STATE_FORMAT - 1, STATE_FORMAT + 1, 99, 1 << 30])
+def test_a_cache_whose_number_its_columns_contradict_is_set_aside_and_made_anew(
+    path: Path, number: int
+) -> None:
+    story = followed_cache(path)
+    change_number(path, number)
+    problem = problem_of_cache(path)
+    assert f"it says format {number}" in problem
+    head = story.another_head(state=TableState(open_cache(path)))
+    head.follow()
+    assert head.state.digest() == story.state.digest()
+    assert number_in(path.with_name(f"{path.name}.damaged-1")) == number
+    head.state.connection.close()
+    assert problem_of_cache(path) == ""
+    change_number(path, number)
+    assert set_aside_if_damaged(path)
+
+
+def test_the_columns_of_each_format_are_others() -> None:
+    seen: list[set[bytes]] = []
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.executescript(layout.LAYOUT)
+        for number in range(1, STATE_FORMAT + 1):
+            assert columns_of(made) not in seen, "a disk could make one of the other"
+            seen.append(columns_of(made))
+            for statement in layout.UPGRADES.get(number, ()):
+                made.execute(statement)
 
 
 def test_a_cache_that_is_no_database_is_set_aside(path: Path) -> None:

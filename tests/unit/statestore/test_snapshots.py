@@ -10,13 +10,19 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from lakebed.errors import LogRolledBackError, LogTruncatedError, NewerFormatError, UnavailableError
+from lakebed.errors import (
+    CacheDamagedError,
+    LogRolledBackError,
+    LogTruncatedError,
+    NewerFormatError,
+    UnavailableError,
+)
 from lakebed.model.names import TableId, TransactionNumber
 from lakebed.model.paths import snapshot_path
 from lakebed.ports.object_store import ObjectRanges
 from lakebed.statestore import snapshots as snapshots_module
 from lakebed.statestore.snapshots import LOG_BYTES_MIN, LOG_ENTRIES_MAX, Snapshots
-from lakebed.statestore.table_state.layout import STATE_FORMAT, open_cache
+from lakebed.statestore.table_state.layout import STATE_FORMAT, open_cache, open_memory
 from lakebed.statestore.table_state.state import TableState
 from tests.dsl import TableStory
 
@@ -203,6 +209,26 @@ def test_a_newer_snapshot_is_refused_and_nothing_is_changed(
     with pytest.raises(NewerFormatError, match="upgrade"):
         head.follow()
     assert head.state.digest() == before
+
+
+@pytest.mark.parametrize("number", [-5, 0, STATE_FORMAT + 1])
+def test_no_snapshot_is_written_of_a_state_whose_number_was_changed(
+    story: TableStory, snapshots: Snapshots, number: int
+) -> None:
+    story.state.connection.execute(f"PRAGMA user_version={number}")
+    with pytest.raises(CacheDamagedError, match="it says format"):
+        snapshots.write(story.state)
+    assert snapshots.newest_first() == []
+
+
+def test_a_snapshot_with_a_number_below_all_formats_is_passed_over(
+    story: TableStory, snapshots: Snapshots, tmp_path: Path
+) -> None:
+    snapshots.write(story.state)
+    path = newest(snapshots)
+    replace(story, path, altered(story, path, "PRAGMA user_version=-5", tmp_path))
+    assert not snapshots.prove(path)
+    assert not snapshots.load_newest(TableState(open_memory()))
 
 
 def test_a_snapshot_that_is_not_newer_is_not_loaded(
