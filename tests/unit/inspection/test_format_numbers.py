@@ -41,7 +41,7 @@ def file_of(path: Path, folder: str, name: str = "t") -> Path:
 
 
 def ids(lake: Lake, name: str) -> list[str]:
-    return lake.table(name).query().read_all()["id"].to_pylist()
+    return list(lake.table(name).query().read_all()["id"].to_pylist())
 
 
 def codes(report: FsckReport, name: str) -> set[str]:

@@ -128,9 +128,11 @@ def test_who_has_a_cache_open_that_a_newer_release_upgrades_writes_no_more_to_it
     path: Path,
 ) -> None:
     story = TableStory()
-    state = ClosableState(
-        lambda: TableState(open_cache(path)), set_aside=lambda: set_aside_if_damaged(path)
-    )
+
+    def set_aside() -> None:
+        set_aside_if_damaged(path)
+
+    state = ClosableState(lambda: TableState(open_cache(path)), set_aside=set_aside)
     head = TableHead(story.log, state, clock=story.clock, rng=story.rng)
     head.follow()
     story.when_committed(AddFiles(()))
