@@ -28,7 +28,7 @@ from lakebed.model.names import (
 )
 from lakebed.ports.compaction_strategies import CompactionStrategies, LeafFile
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.table_state.entry_times import written_at
+from lakebed.statestore.table_state.time_records import written_at
 from lakebed.statestore.table_state.state import TableState
 
 GroupsOf = Callable[[PartitionId, Sequence[FileReference]], list[tuple[FileName, ...]]]

@@ -1,6 +1,7 @@
-"""Holds what a state knows of time beside log time itself: what clocks said, and the last leap.
+"""Holds what a state knows of time beside log time itself: when entries were written, what clocks
+said, and the last leap.
 
-They are kept among the positions, which are digested, under names that no source has: so a state
+The latter two are kept among the positions, which are digested, under names that no source has: so a state
 of a log without them is what it was before there were any (H14).
 """
 
@@ -19,6 +20,11 @@ READINGS_MAX = 16
 OWN_NAMES = "_lakebed/"
 """Begins the names of what is no source's position."""
 
+_AT = (
+    "SELECT coalesce("
+    "(SELECT at FROM entry_times WHERE number <= ?1 ORDER BY number DESC LIMIT 1), "
+    "(SELECT at FROM entry_times ORDER BY number LIMIT 1), ?2)"
+)
 _CLOCK, _CLOCKS_END, _LEAP = f"{OWN_NAMES}clock/", f"{OWN_NAMES}clock0", f"{OWN_NAMES}leap"
 
 
@@ -96,4 +102,11 @@ def created_at(state: TableState) -> Micros | None:
     if count != 1:
         return None
     (at,) = state.connection.execute("SELECT min(at) FROM entry_times").fetchone()
+    return Micros(at)
+
+
+def written_at(state: TableState, number: TransactionNumber) -> Micros:
+    """Return about when an entry was written, to a minute or so. For one that is older than all
+    that is remembered: when the oldest of those was."""
+    (at,) = state.connection.execute(_AT, (number, state.head().at)).fetchone()
     return Micros(at)
