@@ -260,15 +260,15 @@ class SqliteTransactionLogs:
                 path.with_name(path.name + part).unlink(missing_ok=True)
             sync_folder(self._root)
 
-    def _names(self) -> list[str]:
-        with translated("listing logs"):
-            return [file.name for file in self._root.iterdir()]
-
     def close(self) -> None:
         """Close all files."""
         with self._lock:
             for log in list(self._logs.values()):
                 log.close()
+
+    def _names(self) -> list[str]:
+        with translated("listing logs"):
+            return [file.name for file in self._root.iterdir()]
 
 
 def _table_of(name: str) -> TableId | None:
