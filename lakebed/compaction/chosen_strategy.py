@@ -28,8 +28,8 @@ from lakebed.model.names import (
 )
 from lakebed.ports.compaction_strategies import CompactionStrategies, LeafFile
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.table_state.time_records import written_at
 from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.time_records import written_at
 
 GroupsOf = Callable[[PartitionId, Sequence[FileReference]], list[tuple[FileName, ...]]]
 """Returns groups of a leaf's files that no job holds, each to become a job."""

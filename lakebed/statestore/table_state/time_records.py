@@ -1,8 +1,8 @@
 """Holds what a state knows of time beside log time itself: when entries were written, what clocks
 said, and the last leap.
 
-The latter two are kept among the positions, which are digested, under names that no source has: so a state
-of a log without them is what it was before there were any (H14).
+The latter two are kept among the positions, which are digested, under names that no source has: so
+a state of a log without them is what it was before there were any (H14).
 """
 
 from __future__ import annotations
