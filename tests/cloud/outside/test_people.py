@@ -66,6 +66,7 @@ RARE = {
     ("Formats", "dynamodb:Query"): "an entry whose form not all lakes allow",
     ("Log", "dynamodb:GetItem"): "an entry that was emptied meanwhile",
     ("BatchJobs", "dynamodb:GetItem"): "a batch whose job has not ended",
+    ("Entries", "dynamodb:ConditionCheckItem"): "a library of the release before",
     ("Release", "dynamodb:PutItem"): "a process that lives for a minute reports its release",
 }
 """Actions of a policy for one table that a short story does not need, and what needs them."""
