@@ -82,8 +82,8 @@ KINDS = {
     "log-behind": Kind(
         "damage",
         "a cache, a snapshot or the log's last entry knows of more entries than the log holds: it"
-        " was cut, or restored to an earlier time; nothing is committed or shown until this is"
-        " mended",
+        " was cut, or restored to an earlier time; nothing is committed until this is mended, and"
+        " queries are refused or show what is left",
         _GO_ON,
     ),
     "log-missing": Kind(
@@ -129,8 +129,8 @@ KINDS = {
         "damage",
         "a version that a tag, a pin or a follower keeps cannot be read; other versions are not"
         " harmed",
-        "restore the version's snapshot from a copy or the bucket's versions; else drop what keeps"
-        " it: `lakebed table untag`, or a new follower",
+        "mend what the problem names, or restore the version's snapshot from a copy or the bucket's"
+        " versions; else drop what keeps it: `lakebed table untag`, or a new follower",
     ),
     "snapshot-unreadable": Kind(
         "damage",

@@ -19,6 +19,7 @@ import msgspec
 
 from lakebed.errors import (
     CacheDamagedError,
+    ConflictError,
     CorruptError,
     LogRolledBackError,
     LogTruncatedError,
@@ -159,12 +160,19 @@ class Fsck:
             deep=deep,
         )
 
-    def _checked(self, entry: TableEntry, *, deep: bool, on_progress: Progress) -> _Table:
-        """Check one table; an error that ends the check is a finding, and fsck goes on."""
+    def _checked(
+        self, entry: TableEntry, *, deep: bool, on_progress: Progress, is_again: bool = False
+    ) -> _Table:
+        """Check one table; an error that ends the check is a finding, and fsck goes on. What a
+        process took away while it was read is looked for once more."""
         found: list[Finding] = []
         files = 0
         try:
             files = self._check_table(entry, found, deep=deep, on_progress=on_progress)
+        except ConflictError as error:
+            if not is_again:
+                return self._checked(entry, deep=deep, on_progress=on_progress, is_again=True)
+            found.append(finding("table-unreadable", table=entry.name, problem=problem_of(error)))
         except NewerFormatError as error:
             found.append(finding("table-newer", table=entry.name, problem=str(error)))
         except (*BROKEN, *UNREADABLE) as error:

@@ -31,13 +31,16 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     seconds_max: float = 60.0
     jitter_seconds: float = 0.005
     throttled_seconds: float = 0.2
+    rolled_back_seconds: float = 2.0
 
     def wait_seconds(self, failure: LakebedError, rng: random.Random) -> float:
         """Return how long to wait: hardly after a conflict, for another writer progressed; longer
-        when throttled."""
+        when throttled; longest where the log lacks entries, which hardly mends itself."""
         most = self.jitter_seconds
         if isinstance(failure, UnavailableError):
             most = self.throttled_seconds
+        elif isinstance(failure, LogRolledBackError):
+            most = self.rolled_back_seconds
         return rng.random() * most
 
 

@@ -183,6 +183,15 @@ def test_a_gap_is_not_closed(log: TransactionLog, lost: list[int]) -> None:
     assert list(log.read_scattered(number(0))) == scattered
 
 
+def test_a_gap_behind_entries_that_were_emptied_is_not_closed(log: TransactionLog) -> None:
+    filled(log, 8)
+    log.truncate(number(4))
+    lose(log, 4, 5)
+    with pytest.raises(LogRolledBackError):
+        log.append(number(4), b"another")
+    assert log.newest() == 8
+
+
 def test_who_knows_that_an_entry_was_followed_writes_no_other_behind_it(
     log: TransactionLog,
 ) -> None:

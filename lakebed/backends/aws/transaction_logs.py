@@ -57,8 +57,12 @@ EMPTIED_AT_ONCE = 2_000
 TIME_AGE_SECONDS_MAX = 300.0
 """An older answer's time is not trusted: this machine may have slept."""
 
+IN_PART_SECONDS = (0.0, 0.02, 0.1)
+"""Waited before each look for an entry of a transaction that is seen in part."""
+
 _TABLES = ":tables"
 _FREE = WriteCondition(IS_NEW)
+_FOLLOWED: Item = {"followed": {"BOOL": True}}
 
 
 class DynamoTransactionLog:
@@ -103,8 +107,7 @@ class DynamoTransactionLog:
         try:
             self._items.transact([{"Put": {"Item": item, **_FREE.arguments()}}, beside], once=True)
         except ConditionError as error:
-            # While another transaction holds `number`, its condition is not judged.
-            if error.unmet == (1,) and not self._items.get(self._key(number)):
+            if error.unmet == (1,) and not self._comes(number):
                 raise LogRolledBackError(number - 1, log_ends=self.newest()) from None
             raise LogConflictError(number) from None
 
@@ -139,7 +142,12 @@ class DynamoTransactionLog:
         """Return the greatest number that is taken, also by an entry that is gone: the one before
         it was followed."""
         last = self._last()
-        return TransactionNumber(_number(last) + ("followed" in last) if last else 0)
+        number = TransactionNumber(_number(last) if last else 0)
+        if "followed" not in last:
+            return number
+        following = TransactionNumber(number + 1)
+        self._comes(following)  # else a reader would take what is under way for lost
+        return following
 
     def truncate(self, below: TransactionNumber) -> None:
         """Empty entries below; the newest stays, and no number becomes free.
@@ -154,7 +162,8 @@ class DynamoTransactionLog:
         self._raise_mark("below", oldest)
         for start in range(self._mark("emptied"), oldest, EMPTIED_AT_ONCE):
             end = TransactionNumber(min(start + EMPTIED_AT_ONCE, oldest))
-            self._items.put_many([self._key(TransactionNumber(n)) for n in range(start, end)])
+            emptied = [self._key(TransactionNumber(n)) | _FOLLOWED for n in range(start, end)]
+            self._items.put_many(emptied)
             self._raise_mark("emptied", end)
         paths = self._objects.list(
             entries_prefix(self._table), below=entries_end(self._table, oldest)
@@ -192,6 +201,15 @@ class DynamoTransactionLog:
 
     def _key(self, number: TransactionNumber) -> Item:
         return {PARTITION_KEY: {"S": self._table}, SORT_KEY: {"N": str(number)}}
+
+    def _comes(self, number: TransactionNumber) -> bool:
+        """Return whether an entry is there, or comes at once. For some milliseconds a transaction
+        is seen in part, and a condition on an item that it holds is not judged."""
+        for wait_seconds in IN_PART_SECONDS:
+            self._clock.sleep(wait_seconds)
+            if self._items.get(self._key(number)):
+                return True
+        return False
 
     def _last(self) -> Item:
         """Return the item with the greatest number; {}: there is none."""
@@ -346,7 +364,7 @@ def _follow(key: Item, checksum: EntryChecksum | None) -> Item:
     that it was followed behind which an older Lakebed wrote.
     """
     holds = f"attribute_exists({PARTITION_KEY}) AND attribute_not_exists(followed)"
-    values: Item = {":yes": {"BOOL": True}}
+    values: Item = {":yes": _FOLLOWED["followed"]}
     if checksum is not None:
         holds += " AND (attribute_not_exists(crc) OR crc = :crc)"
         values[":crc"] = {"B": checksum}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ its own, so that a Lakebed that would not look there refuses it."""
 
 MARK = "lakebed.json"
 LOGS = "logs"
+_LOG = re.compile(r"[0-9a-f]{32}\.sqlite")
 FOLDERS = ("objects", "unfinished", LOGS, "queues", "cache", "spill")
 
 
@@ -130,7 +132,10 @@ def _refuse_other_place(root: Path, mark: _Mark, objects: str | None) -> None:
 def _refuse_others(root: Path, *, create: bool) -> None:
     if root.exists() and not root.is_dir():
         raise InvalidError("a lake is a directory, this is a file", path=root, hint="name another")
-    if any(root.glob(f"{LOGS}/*.sqlite")):
+    has_logs = any(_LOG.fullmatch(path.name) for path in root.glob(f"{LOGS}/*.sqlite"))
+    if (root / MARK).exists():  # by another process, meanwhile
+        return
+    if has_logs:
         hint = (
             f'restore {MARK} from a backup, or write {{"format": {FORMAT}}} into it; where objects'
             f' lie in another place {{"format": {FORMAT_ELSEWHERE}, "objects": "THERE"}}'

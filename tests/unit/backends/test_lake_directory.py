@@ -87,6 +87,22 @@ def test_a_mark_that_cannot_be_read_is_corrupt(tmp_path: Path, text: str) -> Non
         open_lake_directory(tmp_path)
 
 
+def test_a_lake_that_another_process_makes_meanwhile_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    glob = Path.glob
+
+    def made_meanwhile(path: Path, pattern: str) -> list[Path]:
+        monkeypatch.undo()
+        open_lake_directory(tmp_path)
+        (tmp_path / "logs" / f"{'a' * 32}.sqlite").touch()
+        (tmp_path / "tables.sqlite").touch()
+        return list(glob(path, pattern))
+
+    monkeypatch.setattr(Path, "glob", made_meanwhile)
+    assert open_lake_directory(tmp_path).path == tmp_path
+
+
 @pytest.mark.parametrize("create", [False, True])
 def test_a_lake_without_its_mark_is_damaged_not_absent(tmp_path: Path, create: bool) -> None:
     open_lake_directory(tmp_path)

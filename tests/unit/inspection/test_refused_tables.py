@@ -14,11 +14,14 @@ from lakebed.errors import (
     DeniedError,
     InvalidError,
     LakebedError,
+    ObjectMissingError,
     StorageFullError,
     UnavailableError,
     UnknownOutcomeError,
 )
+from lakebed.inspection.replay import Replay, ReplayLog
 from lakebed.lake import Lake
+from lakebed.model.names import TransactionNumber
 from lakebed.ports.object_store import ObjectStore
 from tests.unit.inspection.damages import refuse
 from tests.unit.tables.lakes import SCHEMA, ids, rows
@@ -164,6 +167,22 @@ def test_a_log_without_a_name_that_is_refused_is_a_finding(
     refuse_database(monkeypatch, "nameless", error)
     (one,) = lake.fsck().findings
     assert (one.code, one.facts["id"]) == ("table-unreadable", "nameless")
+
+
+@pytest.mark.parametrize(("times", "codes"), [(1, set()), (2, {("table-unreadable", "bad")})])
+def test_what_another_process_takes_away_meanwhile_is_looked_for_once_more(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, times: int, codes: set[tuple[str, str]]
+) -> None:
+    run, left = ReplayLog.run, [times]
+
+    def taken(replay: ReplayLog, upto: TransactionNumber | None) -> Replay:
+        if replay._table == "bad" and left[0]:
+            left[0] -= 1
+            raise ObjectMissingError("a snapshot")
+        return run(replay, upto)
+
+    monkeypatch.setattr(ReplayLog, "run", taken)
+    assert found(lake) == codes
 
 
 def test_a_full_disk_of_this_machine_is_an_error_and_no_finding(
