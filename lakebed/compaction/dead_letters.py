@@ -7,6 +7,7 @@ A run that finishes late finds its claim gone: it is refused, and what it wrote 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from lakebed.compaction.run_job import BUG, GiveUpCompactionJob
 from lakebed.errors import InvalidError, LakebedError, NewerFormatError, OutOfMemoryError
@@ -59,13 +60,22 @@ class GiveUpDeadJobs:
         self._tracker = tracker
 
     def run(self) -> int:
-        """Give up what the letters of each queue are about. Returns how many claims ended."""
+        """Give up what the letters of each queue are about. Returns how many claims ended. A bug
+        that one of them meets is raised in the end."""
         ended = 0
-        failing = set[TableId]()
-        for letter in self._jobs.dead_letters(messages_max=JOB_LETTERS_MAX):
-            ended += self._end_job(letter, failing)
-        for letter in self._commits.dead_letters(messages_max=COMMIT_LETTERS_MAX):
-            ended += self._end_commits(letter)
+        failing, bugs = set[TableId](), list[Exception]()
+        jobs = self._jobs.dead_letters(messages_max=JOB_LETTERS_MAX)
+        commits = self._commits.dead_letters(messages_max=COMMIT_LETTERS_MAX)
+        for end in (
+            *(partial(self._end_job, letter, failing) for letter in jobs),
+            *(partial(self._end_commits, letter) for letter in commits),
+        ):
+            try:
+                ended += end()
+            except Exception as bug:  # noqa: BLE001 - one letter hides no other
+                bugs.append(bug)
+        if bugs:
+            raise bugs[0]
         return ended
 
     def _end_job(self, letter: Received, failing: set[TableId]) -> int:

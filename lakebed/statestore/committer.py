@@ -158,11 +158,17 @@ class Committer:
             arrived = self._open(message)
             if arrived is not None:
                 tables.setdefault(arrived.table, []).append(arrived)
-        answered = []
+        answered, bugs = [], list[Exception]()
         for table, some in tables.items():
-            with usage.work("commits", table):
-                answered.append(self._commit(table, some))
-        return self._report_answers([one for one in answered if one is not None])
+            try:
+                with usage.work("commits", table):
+                    answered.append(self._commit(table, some))
+            except Exception as bug:  # noqa: BLE001 - its messages come back, others are answered
+                bugs.append(bug)
+        done = self._report_answers([one for one in answered if one is not None])
+        if bugs:
+            raise bugs[0]
+        return done
 
     def _open(self, message: Received) -> _Arrived | None:
         """Return what a message brings; None: nothing that can be committed now."""

@@ -302,13 +302,14 @@ def test_commits_of_an_id_that_was_used_for_another_request_are_rejected() -> No
     assert commits.table.head.commit(a) == 2
 
 
-def test_one_table_s_damage_does_not_hold_up_the_others() -> None:
+def beside_a_bad_table(error: Exception) -> tuple[CommitQueueStory, Committer]:
+    """Return a queue with a message of a table whose state raises an error, and one of another."""
     commits = CommitQueueStory()
     good = commits.table.another_head()
 
     def heads(table: TableId) -> TableHead:
         if table == "bad":
-            raise UnavailableError("its state cannot be opened")
+            raise error
         return good
 
     committer = Committer(
@@ -320,8 +321,21 @@ def test_one_table_s_damage_does_not_hold_up_the_others() -> None:
     )
     commits.send.run(TableId("bad"), [queued(commits.table.transaction(AddFiles(()), id_="x"))])
     commits.given_sent(commits.adding("a"))
+    return commits, committer
+
+
+def test_one_table_s_damage_does_not_hold_up_the_others() -> None:
+    commits, committer = beside_a_bad_table(UnavailableError("its state cannot be opened"))
     assert committer.step() == 1
     assert commits.queue.depth() == (1, 0)
+
+
+def test_a_bug_of_one_table_is_raised_when_the_others_are_answered() -> None:
+    commits, committer = beside_a_bad_table(TypeError("a bug"))
+    with pytest.raises(TypeError, match="a bug"):
+        committer.step()
+    assert commits.queue.depth() == (1, 0)
+    assert commits.report_of("a").event == "committed"
 
 
 class CountingTracker(DeafTracker):

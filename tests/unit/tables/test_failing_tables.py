@@ -393,3 +393,23 @@ def test_dead_letters_of_a_damaged_table_hide_no_others(
         assert again.run(failed=lambda _: None).jobs_given_up == 1
         assert files(again, "zzz") == 1
         assert again._app.queue.depth()[1] == 10
+
+
+def test_a_bug_that_one_dead_letter_meets_hides_no_other(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.run(["bad", "zzz"], kinds=["compaction-creation"])
+    queue = lake._app.queue
+    for message in queue.receive(messages_max=10, hidden_seconds=60):
+        queue.give_up(message)
+    history = lake._app.tracker.history
+
+    def broken(table: TableId, job: JobId) -> object:
+        assert table != id_of(lake, "bad"), "a bug"
+        return history(table, job)
+
+    monkeypatch.setattr(lake._app.tracker, "history", broken)
+    with pytest.raises(AssertionError, match="a bug"):
+        lake.run()
+    assert [job.report for job in lake.status("zzz")[0].jobs] == []
+    assert queue.depth()[1] == 1
