@@ -141,7 +141,8 @@ def errors_are_caught_by_kind(source: Source) -> Iterator[Finding]:
     """Only a worker's loop, the command line and what a deployment waits for answer for any error;
     to undo and raise is fine."""
     answering = ("lakebed/tasks", "lakebed/cli", "lakebed/feeds/worker", "lambdas/shape")
-    if source.inside(*answering, *PROGRAMS):
+    of_many_tables = ("lakebed/statestore/committer", "lakebed/compaction/dead_letters")
+    if source.inside(*answering, *of_many_tables, *PROGRAMS):
         return
     for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and ast.unparse(node.body[-1]) != "raise":

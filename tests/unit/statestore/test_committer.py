@@ -305,20 +305,14 @@ def test_commits_of_an_id_that_was_used_for_another_request_are_rejected() -> No
 def beside_a_bad_table(error: Exception) -> tuple[CommitQueueStory, Committer]:
     """Return a queue with a message of a table whose state raises an error, and one of another."""
     commits = CommitQueueStory()
-    good = commits.table.another_head()
+    stores = {"objects": commits.objects, "tracker": commits.tracker, "clock": commits.clock}
 
     def heads(table: TableId) -> TableHead:
         if table == "bad":
             raise error
-        return good
+        return commits.table.another_head()
 
-    committer = Committer(
-        queue=commits.queue,
-        objects=commits.objects,
-        heads=heads,
-        tracker=commits.tracker,
-        clock=commits.clock,
-    )
+    committer = Committer(queue=commits.queue, heads=heads, **stores)
     commits.send.run(TableId("bad"), [queued(commits.table.transaction(AddFiles(()), id_="x"))])
     commits.given_sent(commits.adding("a"))
     return commits, committer
