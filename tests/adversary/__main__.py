@@ -3,7 +3,7 @@
 import argparse
 import secrets
 
-from tests.adversary.rounds import run_round, run_rounds, table
+from tests.adversary.rounds import ENOUGH_ROUNDS, never, run_round, run_rounds, table
 from tests.e2e.worker import say
 
 ROUND_SECONDS = 60.0
@@ -21,6 +21,8 @@ def main() -> None:
     else:
         counts = run_rounds(given.seed, given.minutes, round_seconds=ROUND_SECONDS, on_progress=say)
     say(table(counts))
+    if counts["rounds"] >= ENOUGH_ROUNDS and (missing := never(counts)):
+        parser.exit(1, f"never happened: {', '.join(missing)}\n")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ from tests.adversary.disk import small_disk
 from tests.adversary.world import World
 
 STORY_LINES = 40
+FAULTS = ("kill", "stop", "power cut", "cache removed", "clock lies", "damage", "check")
+ENOUGH_ROUNDS = 20
+"""After so many rounds each fault has happened, or it is not tried at all."""
 
 
 def run_round(seed: int, seconds: float) -> Counter[str]:
@@ -68,6 +71,11 @@ def run_rounds(
         total += run_round(one, round_seconds)
         total["rounds"] += 1
     return total
+
+
+def never(counts: Counter[str]) -> list[str]:
+    """Return the faults that did not happen once, of those that need nothing of the machine."""
+    return [fault for fault in FAULTS if not counts[fault]]
 
 
 def table(counts: Counter[str]) -> str:

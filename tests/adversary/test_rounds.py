@@ -2,11 +2,13 @@
 
 import os
 import secrets
+from collections import Counter
 
 import pytest
 
-from tests.adversary.rounds import run_round, table
+from tests.adversary.rounds import FAULTS, never, run_round, table
 from tests.e2e.worker import say
+from tests.e2e.worker_processes import WorkerProcess
 
 SEED = "LAKEBED_ADVERSARY_SEED"
 SECONDS = 60.0
@@ -20,3 +22,16 @@ def test_a_round_loses_nothing_doubles_nothing_and_lies_about_nothing() -> None:
     say(table(counts))
     assert counts["jobs"] > 0
     assert counts["read"] > 0
+
+
+def test_a_fault_that_never_happens_is_named() -> None:
+    counts = Counter(FAULTS)
+    assert never(counts) == []
+    del counts["damage"]
+    assert never(counts) == ["damage"]
+
+
+def test_a_word_that_a_process_says_alone_is_heard() -> None:
+    process = object.__new__(WorkerProcess)
+    process.lines = ["ready", "backed-up", "backed-up-to x", "ack a-1 7"]
+    assert (process.said("backed-up"), process.said("ack")) == ([""], ["a-1 7"])

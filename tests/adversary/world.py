@@ -198,6 +198,7 @@ class World:
         copy = self.outside / "damaged"
         shutil.copytree(self.backup_path, copy)
         self.story.append(f"        {damage_one(copy, self.rng)}")
+        self.counts["damage"] += 1
         try:
             with self.open(copy) as lake:
                 wrong = problems(lake, known)

@@ -82,7 +82,8 @@ class WorkerProcess:
             listener.join()
 
     def said(self, word: str) -> list[str]:
-        return [line.partition(" ")[2] for line in list(self.lines) if line.startswith(word + " ")]
+        words = (line.partition(" ") for line in list(self.lines))
+        return [rest for first, _, rest in words if first == word]
 
 
 class WorkerProcesses:
