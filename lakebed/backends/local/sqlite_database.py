@@ -342,7 +342,8 @@ def meaning_of(error: sqlite3.Error, path: Path, *, wrote: bool) -> LakebedError
     if code is None:
         raise AssertionError(f"SQLite is used wrongly: {error}") from error
     facts: dict[str, Any] = {"path": path, "why": str(error)}
-    match code & 0xFF:
+    was_cut = code == sqlite3.SQLITE_IOERR_SHORT_READ and not wrote  # while it is open
+    match sqlite3.SQLITE_CORRUPT if was_cut else code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return UnavailableError("the database is busy", **facts)
         case sqlite3.SQLITE_FULL:

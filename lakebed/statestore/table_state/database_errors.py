@@ -12,6 +12,10 @@ FREE_SPACE = "free space, then send the same request again"
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 """What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
 
+_CUT = {sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR}
+"""Of a file that was cut while it is open. SQLite says the second while it reads the tables' names,
+whatever the disk said: a state that a disk refuses is made anew, too."""
+
 
 def is_doubtful(error: Exception) -> bool:
     """Return whether a bug or a damaged database may have raised an error; a value that is no text
@@ -31,8 +35,10 @@ def is_full(error: Exception) -> bool:
 def translated(error: Exception, full_hint: str = FREE_SPACE) -> LakebedError:
     """Return what the catcher of a failing database should do next; a bug is raised as it is.
     full_hint: what to do when the disk is full."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
-    match code:
+    extended = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
+    if extended in _CUT:
+        return damaged("pages", problem=error)
+    match extended & 0xFF:
         case sqlite3.SQLITE_FULL:
             return StorageFullError("no room for the state", hint=full_hint)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
