@@ -43,9 +43,18 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
         yield made
 
 
+ENDING_SECONDS_MAX = 30.0
+
+
 def scanning() -> list[threading.Thread]:
+    """Return the threads of scans that do not end: those of readers ahead may end a little later
+    than what they read for."""
     names = ("lakebed-scan", "lakebed-ahead")
-    return [t for t in threading.enumerate() if t.name.startswith(names)]
+    found = [t for t in threading.enumerate() if t.name.startswith(names)]
+    ends = time.monotonic() + ENDING_SECONDS_MAX
+    for thread in found:
+        thread.join(max(0.0, ends - time.monotonic()))
+    return [t for t in found if t.is_alive()]
 
 
 def test_all_rows_come_once_the_first_batch_is_small_and_later_ones_are_larger(
