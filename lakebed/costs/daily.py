@@ -1,4 +1,4 @@
-"""Computes what a table costs that gets so many rows and queries a day."""
+"""Computes the daily cost of a table from how many rows and queries it gets a day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines what a format's reader gives: the wanted values of those records that can be read."""
+"""Defines what the reader of a format returns: the wanted values of all readable records."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ BatchT = TypeVar("BatchT")
 PATHS_SHOWN = 20
 """Of values that were left out, those that were it most often."""
 BAD_MIN, BAD_FRACTION = 10, 0.01
-"""Operators hear of so many bad records of an hour, or more, if they are more than this fraction
-of it: one of three tells nothing."""
+"""Operators are alarmed if an hour has at least so many bad records, and they are more than this
+fraction of the records read in it. One bad record of three is no reason."""
 
 
 class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):

@@ -83,7 +83,7 @@ KINDS = {
         "damage",
         "a cache, a snapshot or the log's last entry knows of more entries than the log holds: it"
         " was cut, or restored to an earlier time; nothing is committed until this is mended, and"
-        " queries are refused or show what is left",
+        " until then queries are refused, or answer from the entries that are left",
         _GO_ON,
     ),
     "log-missing": Kind(

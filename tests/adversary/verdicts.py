@@ -25,7 +25,7 @@ class Answer(msgspec.Struct, frozen=True):
     text: str
     about: str = ""
 
-    def is_of(self, unharmed: Collection[str]) -> bool:
+    def is_false_alarm(self, unharmed: Collection[str]) -> bool:
         """Whether it reports damage of a table that has none."""
         return self.kind == "report" and self.about in unharmed
 
@@ -47,7 +47,7 @@ def verdict(
     `fsck` looks. One behind a report is a fault, too, of another name: "wrong", not "silent".
     """
     why = "; ".join(f"{one.kind}: {one.text}" for one in answers)
-    kinds = ["wrong" if one.is_of(unharmed) else one.kind for one in answers]
+    kinds = ["wrong" if one.is_false_alarm(unharmed) else one.kind for one in answers]
     if "raw" in kinds:
         return Verdict("raw", why)
     if "wrong" in kinds:

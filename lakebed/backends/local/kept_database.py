@@ -36,10 +36,11 @@ class KeptDatabase:
 
     def exists(self) -> bool:
         """Return whether there is a file. Raises: CorruptError: there was one, and it is gone."""
-        was_made = self._mark.exists()  # asked first: another process may make both meanwhile
         if self._database.exists():
             return True
-        if was_made:
+        if self._mark.exists():
+            if self._database.exists():  # another process has just made both
+                return True
             hint = f"restore it; or delete {self._mark.name} beside it, {self._instead}"
             raise CorruptError(f"the file of {self._what} is gone", path=self.path, hint=hint)
         return False

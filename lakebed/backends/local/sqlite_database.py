@@ -247,13 +247,11 @@ class SqliteDatabase:
                 self._upgrade(connection)
             elif found > self._format:
                 self._prove_format(connection)
+                hint = "upgrade this installation"
+                raise NewerFormatError("unknown format", path=self.path, format=found, hint=hint)
         except (LakebedError, sqlite3.Error):
             connection.close()
             raise
-        if found > self._format:
-            connection.close()
-            hint = "upgrade this installation"
-            raise NewerFormatError("unknown format", path=self.path, format=found, hint=hint)
         return connection
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
