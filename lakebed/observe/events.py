@@ -66,6 +66,7 @@ KERNELS_ABSENT = "kernels_absent"
 MERGE_HELPER_LOST = "merge_helper_lost"
 CACHE_SET_ASIDE = "cache_set_aside"
 MESSAGES_LOST = "messages_lost"
+QUEUES_REINDEXED = "queues_reindexed"
 LOCK_AWAITED = "lock_awaited"
 LOG_TIME_TOLD = "log_time_told"
 FEED_PROGRESSED = "feed_progressed"
@@ -152,6 +153,7 @@ MEANINGS = {
     CACHE_SET_ASIDE: "a cache of a table's state did not prove itself and is rebuilt from the log",
     MESSAGES_LOST: "messages that were sent are gone from a damaged file of queues: send again what"
     " was sent since the last good copy; a job is done once under its id",
+    QUEUES_REINDEXED: "an index of queues hid messages and was made anew: look at the disk",
     LOCK_AWAITED: "a process waits long to write to a database that another process writes to",
     LOG_TIME_TOLD: "a clock was more than a day off log time: an entry recorded it, log time leapt"
     " or was set back",

@@ -3,6 +3,7 @@
 import errno
 import json
 from pathlib import Path
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
@@ -33,7 +34,8 @@ def test_a_lake_on_a_network_is_refused(
 
 def test_a_lake_that_a_newer_lakebed_made_is_refused(tmp_path: Path) -> None:
     lakebed.connect(tmp_path / "lake").close()
-    (tmp_path / "lake" / "lakebed.json").write_text('{"format": 99}')
+    mark = {"format": 99, "checksum": crc32(b"[99,null]")}
+    (tmp_path / "lake" / "lakebed.json").write_text(json.dumps(mark))
     before = files_in(tmp_path)
     with pytest.raises(NewerFormatError, match="99") as raised:
         lakebed.connect(tmp_path / "lake")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lakebed.backends.local.sqlite_database import SqliteDatabase
+from lakebed.backends.local.sqlite_database import PROVEN_BYTES_MAX, SqliteDatabase
 from lakebed.errors import CorruptError
 from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.observe import events
@@ -74,6 +74,8 @@ INSERT INTO once VALUES (?1, ?2, ?3, row_checksum(?1, ?2, ?3))
 ON CONFLICT DO UPDATE SET at = excluded.at, checksum = excluded.checksum
 WHERE checksum IS NOT row_checksum(queue, text, at)"""
 """A mark that contradicts its checksum hides no message: twice is allowed, never is not."""
+PAGE_BYTES = 4096
+"""The page of a file that SQLite makes."""
 HIDDEN_SECONDS_MAX = 43_200
 """A message is out of sight for twelve hours at most, as in SQS."""
 HIDDEN_MICROS_MAX = (HIDDEN_SECONDS_MAX + 3_600) * MICROS_PER_SECOND
@@ -98,9 +100,15 @@ WHERE number IN (
     ORDER BY number LIMIT ?4)
 RETURNING
     number, receives, body, message_group, sent_at, {_IS_WHOLE}"""  # noqa: S608 - constant texts
-_ANY_VISIBLE = f"""
-SELECT 1 FROM message
+_BY_INDEX, _BY_ROW = "message", "message NOT INDEXED"
+"""How messages are looked up. SQLite proves an index when it opens a file, not when it reads from
+the write-ahead file of one that is open: a bit that flips there hides messages."""
+_ANY_VISIBLE = {
+    messages: f"""
+SELECT 1 FROM {messages}
 WHERE queue = ?2 AND dead = 0 AND {_IN_SIGHT} LIMIT 1"""  # noqa: S608 - constant texts
+    for messages in (_BY_INDEX, _BY_ROW)
+}
 _DELETE = """
 DELETE FROM message
 WHERE number = ? AND receives = ? AND visible_at > ? AND queue = ? AND dead = 0"""
@@ -114,9 +122,18 @@ _DELETE_DEAD = "DELETE FROM message WHERE number = ? AND queue = ? AND dead = 1"
 _LAST = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'message'"
 _CHANGED = f"SELECT count(*) FROM message WHERE NOT {_IS_WHOLE}"  # noqa: S608 - constant texts
 _BURY_DAMAGED = "UPDATE message SET dead = 1 WHERE number = ?"
-_DEAD = f"""
-SELECT number, receives, body, message_group, sent_at, {_IS_WHOLE} FROM message
+_DEAD = {
+    messages: f"""
+SELECT number, receives, body, message_group, sent_at, {_IS_WHOLE} FROM {messages}
 WHERE queue = ? AND dead = 1 ORDER BY number LIMIT ?"""  # noqa: S608 - constant texts
+    for messages in (_BY_INDEX, _BY_ROW)
+}
+_DEPTH = {
+    messages: f"""
+SELECT dead, count(*) FROM {messages}
+WHERE queue = ? GROUP BY dead"""  # noqa: S608 - constant texts
+    for messages in (_BY_INDEX, _BY_ROW)
+}
 
 
 class SqliteJobQueue:
@@ -164,9 +181,12 @@ class SqliteJobQueue:
         with self._database.reading() as connection:
             self._sent.check(connection)
             # An idle queue is asked often; asking costs no write.
-            if connection.execute(_ANY_VISIBLE, (None, self._name, now)).fetchone() is None:
+            by_index, by_row = self._are_visible(connection, now)
+            if not (by_index or by_row):
                 return []
         with self._database.writing() as connection:
+            if not by_index:
+                self._mend_index(connection, now)
             connection.execute(_BURY, (self._name, self._receives_max, now))
             taken = (
                 self._hidden_until(hidden_seconds),
@@ -206,15 +226,31 @@ class SqliteJobQueue:
     def dead_letters(self, *, messages_max: int) -> list[Received]:
         """Return messages that were given up."""
         with self._database.reading() as connection:
-            rows = connection.execute(_DEAD, (self._name, messages_max)).fetchall()
+            asked = _DEAD[_looked_up(connection)]
+            rows = connection.execute(asked, (self._name, messages_max)).fetchall()
         return [_received(row, "dead") for row in rows]
 
     def depth(self) -> tuple[int, int]:
         """Return how many messages are waiting or in hand, and how many dead."""
-        statement = "SELECT dead, count(*) FROM message WHERE queue = ? GROUP BY dead"
         with self._database.reading() as connection:
-            counts = dict(connection.execute(statement, (self._name,)).fetchall())
+            asked = _DEPTH[_looked_up(connection)]
+            counts = dict(connection.execute(asked, (self._name,)).fetchall())
         return counts.get(0, 0), counts.get(1, 0)
+
+    def _are_visible(self, connection: sqlite3.Connection, now: Micros) -> tuple[bool, bool]:
+        """Return whether messages are in sight: as an index says, and as the rows say."""
+        asked = (None, self._name, now)
+        by_index = connection.execute(_ANY_VISIBLE[_BY_INDEX], asked).fetchone() is not None
+        if by_index:
+            return True, True
+        by_row = _ANY_VISIBLE[_looked_up(connection)]
+        return False, connection.execute(by_row, asked).fetchone() is not None
+
+    def _mend_index(self, connection: sqlite3.Connection, now: Micros) -> None:
+        """Make the indexes anew if they hide messages, now that no other process writes."""
+        if self._are_visible(connection, now) == (False, True):
+            connection.execute("REINDEX message")
+            events.emit(events.QUEUES_REINDEXED, level=logging.WARNING, queue=self._name)
 
     def _hidden_until(self, seconds: float) -> Micros:
         hidden = round(min(seconds, HIDDEN_SECONDS_MAX) * MICROS_PER_SECOND)
@@ -300,12 +336,20 @@ class SqliteJobQueues:
     def names(self) -> list[str]:
         """Return the names of queues that hold messages or dead letters."""
         with self._database.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT queue FROM message").fetchall()
+            asked = f"SELECT DISTINCT queue FROM {_BY_ROW}"  # noqa: S608 - constant texts
+            rows = connection.execute(asked).fetchall()
         return sorted(name for (name,) in rows)
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
+
+
+def _looked_up(connection: sqlite3.Connection) -> str:
+    """Return how to look up messages: in a small file by the rows themselves, whatever an index
+    hides."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    return _BY_ROW if pages * PAGE_BYTES <= PROVEN_BYTES_MAX else _BY_INDEX
 
 
 def _received(row: tuple[int, int, bytes, str, Micros, int], receipt: str) -> Received:

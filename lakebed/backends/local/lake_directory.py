@@ -15,8 +15,10 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
+from msgspec import structs
 
 from lakebed.backends.local.durable_folder import sync_file, sync_folder
 from lakebed.backends.local.mounts import Mount, mount_of, mounts_of_this_machine
@@ -49,8 +51,19 @@ class LakeDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The text of `lakebed.json`.
+
+    checksum: of the format and of where objects lie, whatever a newer release adds; None: a release
+        before checksums wrote it, or a person by hand.
+    """
+
     format: int
     objects: str | None = None
+    checksum: int | None = None
+
+    def summed(self) -> int:
+        """Return the CRC-32 of what the mark says."""
+        return crc32(msgspec.json.encode([self.format, self.objects]))
 
 
 def open_lake_directory(
@@ -109,7 +122,13 @@ def _mark_in(root: Path) -> _Mark | None:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         hint = f'write {{"format": {FORMAT}}} into it if this is a lake'
         raise CorruptError("cannot read the lake's mark", path=root, hint=hint) from error
-    if mark.format > FORMAT_ELSEWHERE:
+    is_unknown = mark.format > FORMAT_ELSEWHERE
+    if mark.checksum != mark.summed() and (mark.checksum is not None or is_unknown):
+        hint = (
+            f'restore it; or write {{"format": {FORMAT}}} into it if objects lie in the directory'
+        )
+        raise CorruptError("the lake's mark contradicts its checksum", path=root, hint=hint)
+    if is_unknown:
         hint = "upgrade this installation"
         raise NewerFormatError("a newer Lakebed made it", path=root, format=mark.format, hint=hint)
     if mark.format < FORMAT or (mark.format == FORMAT_ELSEWHERE) != (mark.objects is not None):
@@ -160,7 +179,8 @@ def _write_mark(root: Path, objects: str | None) -> None:
     try:
         with new.open("wb") as file:
             mark = _Mark(FORMAT) if objects is None else _Mark(FORMAT_ELSEWHERE, objects)
-            file.write(msgspec.json.encode(mark) + b"\n")
+            text = msgspec.json.encode(structs.replace(mark, checksum=mark.summed()))
+            file.write(text + b"\n")
             file.flush()
             sync_file(file.fileno())
         with suppress(FileExistsError):

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -18,11 +19,12 @@ from lakebed.backends.local.mounts import (
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
 DISK = [Mount("/", "ext4")]
+SUM = crc32(b"[1,null]")
 
 
 def test_a_new_directory_becomes_a_lake_and_opens_again(tmp_path: Path) -> None:
     made = open_lake_directory(tmp_path / "deep" / "lake")
-    assert json.loads((made.path / "lakebed.json").read_text()) == {"format": 1}
+    assert json.loads((made.path / "lakebed.json").read_text()) == {"format": 1, "checksum": SUM}
     names = {entry.name for entry in made.path.iterdir()}
     folders = {"objects", "unfinished", "logs", "queues", "cache", "spill"}
     assert names == folders | {"lakebed.json"}
@@ -74,10 +76,34 @@ def test_a_directory_with_other_things_is_refused_and_left_alone(tmp_path: Path)
 
 
 def test_a_newer_lake_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "lakebed.json").write_text('{"format": 3, "shape": "round"}')
+    mark = {"format": 3, "objects": "s3://b", "checksum": crc32(b'[3,"s3://b"]'), "shape": "round"}
+    (tmp_path / "lakebed.json").write_text(json.dumps(mark))
     with pytest.raises(NewerFormatError):
         open_lake_directory(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["lakebed.json"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"format":3,"checksum":{SUM}}}',
+        f'{{"format":2,"objects":"s3://b","checksum":{SUM}}}',
+        f'{{"format":1,"checksum":{SUM + 1}}}',
+        f'{{"format":1,"checksum":-{SUM}}}',
+        '{"format":3}',
+    ],
+)
+def test_a_mark_that_was_changed_is_corrupt_and_not_newer(tmp_path: Path, text: str) -> None:
+    (tmp_path / "lakebed.json").write_text(text)
+    with pytest.raises(CorruptError, match="contradicts its checksum"):
+        open_lake_directory(tmp_path)
+
+
+@pytest.mark.parametrize("text", ['{"format":1}', '{"format":1,"chec+sum":7}'])
+def test_a_mark_without_a_checksum_is_that_of_a_release_before(tmp_path: Path, text: str) -> None:
+    (tmp_path / "lakebed.json").write_text(text)
+    assert open_lake_directory(tmp_path).objects is None
+    assert (tmp_path / "lakebed.json").read_text() == text
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "one"}', "{}"])
