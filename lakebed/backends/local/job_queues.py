@@ -161,6 +161,7 @@ class SqliteJobQueue:
         if not messages:
             return
         with self._database.writing() as connection:
+            self._sent.check(connection)  # new messages take the numbers of those that are lost
             connection.execute(_FORGET_ONCE, (now - ONCE_SECONDS * MICROS_PER_SECOND,))
             for message in messages:
                 once = (self._name, message.once, now)
@@ -272,8 +273,8 @@ class SentMark:
         self._checked: sqlite3.Connection | None = None
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Log how many messages are lost, if any: when a database was opened, before a reader takes
-        for all what is left."""
+        """Log how many messages are lost, if any: when a database was opened, before a message takes
+        the number of a lost one or a reader takes for all what is left."""
         if connection is self._checked:
             return
         if lost := self.lost(connection):

@@ -43,6 +43,16 @@ def test_lost_messages_are_logged_once_before_any_answer(
     assert lost(caplog) == [3, 3]
 
 
+def test_lost_messages_are_logged_before_others_take_their_numbers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = SqliteJobQueues(as_crashed(tmp_path, 3), VirtualClock()).open("q")
+    queue.send([Message(b"%d" % number) for number in range(3)])
+    assert lost(caplog) == [3]
+    assert len(queue.receive(messages_max=9, hidden_seconds=0)) == 3
+    assert lost(caplog) == [3]
+
+
 def test_whole_queues_log_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     queues = SqliteJobQueues(tmp_path, VirtualClock())
     queue = queues.open("q")
