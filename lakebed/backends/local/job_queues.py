@@ -273,8 +273,8 @@ class SentMark:
         self._checked: sqlite3.Connection | None = None
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Log how many messages are lost, if any: when a database was opened, before a message takes
-        the number of a lost one or a reader takes for all what is left."""
+        """Log how many messages are lost, if any: when a database was opened, before new messages
+        take their numbers, and before a reader takes for all what is left."""
         if connection is self._checked:
             return
         if lost := self.lost(connection):
