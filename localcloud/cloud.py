@@ -37,13 +37,13 @@ from localcloud.templates.running import USUAL_RETRIES, RuleSpec, name_in
 
 CALLS_AT_ONCE = (os.cpu_count() or 1) + 2
 RETRY_SECONDS = 60
-"""To the first retry of a call whose caller does not wait; twice as long to the second, as with
-Lambda."""
+"""Seconds to the first retry of a call whose caller does not wait; twice as long to the second, as
+with Lambda."""
 LOOK_SECONDS, IDLE_SECONDS = 0.05, 0.1
-"""Between looks at queues: while calls run, and when there is nothing to do."""
+"""Seconds between looks at queues: while calls run, and when there is nothing to do."""
 TASKS_LOOK_SECONDS = 1.0
 PUBLISHED_SECONDS = 60
-"""How often metrics are published when nothing happens, in the cloud's time."""
+"""Seconds between two publications of metrics when nothing happens, in the cloud's time."""
 FAILURES_KEPT = 1_000
 
 

@@ -14,7 +14,7 @@ from lakebed.errors import InvalidError, LakebedError
 
 SOCKET = "control"
 PATH_BYTES_MAX = 100
-"""Of a socket's path: systems allow 104 to 108."""
+"""Most bytes of a socket's path: systems allow 104 to 108."""
 READ_SECONDS_MAX = 10.0
 
 Commands = Mapping[str, Callable[[dict[str, Any]], object]]

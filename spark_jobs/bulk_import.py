@@ -19,7 +19,7 @@ from lakebed.errors import UnavailableError
 from spark_jobs.bulk_import_frames import answers_frame, tasks_frame
 
 ATTEMPTS = 4
-"""Of a task, before the job is given up. A session of its own would try only once."""
+"""Attempts of a task before the job is given up. A session of its own would try only once."""
 
 REASON_LENGTH = 300
 

@@ -26,7 +26,8 @@ from stacks.constructs.packages import recorded_packages
 
 _TOKEN = re.compile(r"\$\{Token\[[^\]]*\]\}")
 _LONGEST = "amazonaws.com.cn"
-"""Of what the deployment puts in place of a token here: region, account, suffix of addresses."""
+"""The longest text that the deployment puts in place of a token here: region, account, suffix of
+addresses."""
 
 
 class AddressStack(Stack):

@@ -29,8 +29,8 @@ NO_REDRIVE = "SNS sends a letter that fails again by itself, and the alarm stays
 UNHEARD = "lakebed:alarms-unheard"
 QUEUE_POLICY = "lakebed:notices-queue-policy"
 KEY_DAYS = 7
-"""In which a deleted key can be brought back: the least that KMS allows. Nothing is kept under it
-but notices on their way."""
+"""Days in which a deleted key can be brought back: the least that KMS allows. Nothing is kept under
+it but notices on their way."""
 CLOUDWATCH = "cloudwatch.amazonaws.com"
 
 

@@ -15,15 +15,15 @@ from stacks.constructs.kept_exports import keep_exports
 from stacks.permissions import bucket_name, results_bucket_name
 
 UNFINISHED_DAYS = 7
-"""Of an upload in parts. Longer than a job may take (`pending_seconds_max`): what is aborted here
-has no writer any more."""
+"""Days until an unfinished upload in parts is aborted. Longer than a job may take
+(`pending_seconds_max`): what is aborted here has no writer any more."""
 
 REQUEST_DAYS = 30
-"""Of a request for a bulk import: much longer than a run may take."""
+"""Days that a request for a bulk import is kept: much longer than a run may take."""
 
 UNFINISHED = "unfinished"
-"""Where earlier releases put large objects before they copied them to their path. The lifecycle
-removes what such a release left there."""
+"""The folder where earlier releases put large objects before they copied them to their path. The
+lifecycle removes what such a release left there."""
 
 
 class BucketsStack(Stack):

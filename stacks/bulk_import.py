@@ -29,11 +29,11 @@ from stacks.spark.permissions import NO_RESOURCE, start_clusters, use_shared_clu
 
 IDLE_MINUTES = 5
 QUEUED_MINUTES_MAX = 720
-"""After which a run fails that finds no room: the most that EMR Serverless keeps it."""
+"""Minutes after which a run that finds no room fails: the most that EMR Serverless keeps it."""
 GB_PER_VCPU = 4
 RUN_VCPUS_MIN = 6
-"""Of a driver and one executor. Runs for which there is no room wait, instead of holding it while
-they wait for each other."""
+"""Fewest vCPUs of a run: a driver and one executor. Runs for which there is no room wait, instead
+of holding it while they wait for each other."""
 ARCHITECTURES = {"arm64": "ARM64", "x86_64": "X86_64"}
 
 

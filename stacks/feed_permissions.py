@@ -16,9 +16,9 @@ FEED_DEFINITIONS = ("feed-definitions", "feed-connections", "feed-policies")
 FEED_LEASES = ("feed-workers", "feed-owners")
 """Partitions of the registry's table."""
 SEGMENTS: permissions.Folder = "feeds/*/segments/*"
-"""What was pushed into feeds, and waits."""
+"""The folder of what was pushed into feeds, and waits."""
 STATES: tuple[permissions.Folder, ...] = ("logs/*", "tables/*/snapshots/*")
-"""What the state of a table is read from, beside its log: large entries, and snapshots."""
+"""Folders from which a table's state is read, beside its log: large entries, and snapshots."""
 
 
 def read_definitions_of_feeds(registry: NamedTable) -> list[iam.PolicyStatement]:

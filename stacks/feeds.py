@@ -46,7 +46,7 @@ ALARMS = {
         threshold=80, minutes=5, page="docs/operate/feeds-spool.md", command="feed status"
     ),
 }
-"""By metric. Only an instance that runs feeds pays for them."""
+"""Alarms by metric. Only an instance that runs feeds pays for them."""
 ALARMS_OF_TASKS = {
     "feed_tasks_failed": Alarm(
         threshold=3, minutes=15, page="docs/operate/feed-tasks-failed.md", command="tasks"

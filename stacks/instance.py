@@ -160,8 +160,8 @@ def _let_wait(stacks: Iterable[Stack], others: Iterable[Stack]) -> None:
 
 
 PARTITIONS = ("aws",)
-"""Where an instance works. Clients of objects reach S3 by names that end in amazonaws.com, which
-those of China do not, and nothing was ever tried in another partition."""
+"""Partitions of AWS where an instance works. Clients of objects reach S3 by names that end in
+amazonaws.com, which those of China do not, and nothing was ever tried in another partition."""
 
 
 def instance_app(context: Mapping[str, object] | None = None, *, outdir: str | None = None) -> App:

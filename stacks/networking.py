@@ -33,13 +33,14 @@ ENDPOINTS = {
     "Logs": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_LOGS,
     "Sqs": ec2.InterfaceVpcEndpointAwsService.SQS,
 }
-"""What a task without a public address calls, besides S3 and DynamoDB: its image comes from ECR."""
+"""Services that a task without a public address calls, besides S3 and DynamoDB: its image comes
+from ECR."""
 CALLED_BY_MACHINES = {
     "Ecs": ec2.InterfaceVpcEndpointAwsService.ECS,
     "EcsAgent": ec2.InterfaceVpcEndpointAwsService.ECS_AGENT,
     "EcsTelemetry": ec2.InterfaceVpcEndpointAwsService.ECS_TELEMETRY,
 }
-"""What a machine without a public address calls, besides: its agent takes orders from ECS."""
+"""Services that a machine without a public address also calls: its agent takes orders from ECS."""
 OF_FARGATE = ("FARGATE", "FARGATE_SPOT")
 
 

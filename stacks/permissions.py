@@ -32,7 +32,7 @@ SOURCES = "users put files there under names of their own; the setting `sources`
 TASKS = "tasks get their ids when they are started; their cluster is exact"
 RUNS = "runs of Spark get their ids when they are started; their application is exact"
 WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
-"""What it takes to put an object in parts, or to give it up half-way."""
+"""Permissions to put an object in parts, or to give it up half-way."""
 UNNAMED = {
     "ec2:DescribeVpcEndpoints",
     "ecr:GetAuthorizationToken",

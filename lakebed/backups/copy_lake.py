@@ -23,7 +23,8 @@ from lakebed.ports.transaction_log import TransactionLogs
 from lakebed.statestore.open_table import OpenTable
 
 NAME_CHARACTERS_KEPT, ID_CHARACTERS_SHOWN = 54, 8
-"""Of a name and an id, where a table that was dropped gives its name up: 63 are allowed."""
+"""Characters of the name and of the id that remain in the name that a dropped table gets when it
+gives its own up: 63 are allowed."""
 
 
 class NamesOfCopy(Protocol):

@@ -48,7 +48,7 @@ DELETED_AT_ONCE = 1_000
 _CRC64 = anycrc.Model("CRC64-NVME")
 
 Progress = Callable[[str, int, int], None]
-"""Called with a table's name, how many of its files are done, and of how many."""
+"""A function of a table's name, how many of its files are done, and of how many."""
 
 
 class LogCopy(Protocol):

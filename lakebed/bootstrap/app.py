@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lakebed.backups.copy_table import LogCopy
 
 INSTANCE_SCHEME = "aws:"
-"""Before the name of an instance, where a lake's location is asked for."""
+"""Prefix of an instance's name, wherever a lake's location is given."""
 
 
 class LocalParts(NamedTuple):

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "LAKEBED_CACHE"
 STATES_BYTES_MAX = 8 << 30
-"""Of states that earlier processes left on this machine: what was used longest ago goes first."""
+"""Most bytes of the states that earlier processes left on this machine: the least recently used
+ones go first."""
 
 
 def open_instance(

@@ -64,13 +64,13 @@ HIDDEN_SECONDS = 30.0
 JOBS_PER_ROUND_MAX = 10_000
 
 OPENING, COMPACTION = "opening", "compaction"
-"""Beside the kinds of scheduled work: a log that cannot be read, a job that failed."""
+"""Work besides the scheduled kinds, in failures: reading a log, a compaction job."""
 TAKING_IN, DEAD_LETTERS = "taking-in", "dead-letters"
 LEFTOVERS, NAMELESS_LOGS, REPORTS = "leftovers", "nameless-logs", "reports"
-"""Of all tables, each of which fails alone, too."""
+"""Work for all tables together; each of these kinds fails alone, too."""
 COMMITS, HISTORY = "commits", "history"
 KINDS = (*TICK_KINDS, BATCHING, COMPACTION, COMMITS, HISTORY)
-"""Of work that may be done alone: on tables, what waits in queues, what became of jobs."""
+"""Kinds of work that may be done alone: on tables, what waits in queues, what became of jobs."""
 
 Work = Callable[[OpenTable], WorkDone]
 

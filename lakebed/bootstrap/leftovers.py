@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakebed.inspection.findings import Finding
 
 UNFINISHED_SECONDS_MAX = 48 * 3_600.0
-"""How long another machine may take to finish an object: as long as a job may be pending."""
+"""Most seconds that another machine takes to finish an object: as long as a job may be pending."""
 
 
 class Leftovers:

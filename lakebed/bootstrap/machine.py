@@ -17,19 +17,21 @@ from lakebed.errors import InvalidError
 from lakebed.statestore.table_state.closable_state import OPEN_STATES_MAX
 
 PROCESSES = "LAKEBED_MERGE_PROCESSES"
-"""How many processes share a large merge; 1: the one that merges. Not set: as many as pay."""
+"""The variable with the number of processes that share a large merge; 1: only the one that merges.
+Not set: as many as pay."""
 TASK_VCPUS, TASK_MEMORY_MIB = "LAKEBED_TASK_VCPUS", "LAKEBED_TASK_MEMORY_MIB"
 """The size of the task that this process is; not set: it is none. Its stack sets both."""
 TASK_WORK_FRACTION = 8
-"""Of a task's memory is for one merge, or one sorter and the files that are written from it. The
-rest: libraries, copies of rows on their way, what lookups keep, a margin for Arrow's allocator."""
+"""Divisor of a task's memory: one part is for one merge, or one sorter and the files that are
+written from it. The rest: libraries, copies of rows on their way, what lookups keep, a margin for
+Arrow's allocator."""
 PROCESSES_MAX = 8
 """More are slower: pages at the ends of ranges are decoded twice, and one process writes."""
 PROCESS_BYTES = 1 << 30
-"""Of memory for each process that merges: its libraries, kernels and buffers take half."""
+"""Bytes of memory for each process that merges: its libraries, kernels and buffers take half."""
 OPEN_TABLES_MIN = 4
 FILES_FOR_A_TABLE = 16
-"""Of the files that a process may open: the six of a table, and ten for all else."""
+"""Open files of a process for each open table: six of the table, and ten for all else."""
 MIB = 1 << 20
 CGROUP = Path("/sys/fs/cgroup")
 

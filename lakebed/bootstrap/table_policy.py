@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
 
 POLICY_VERSION = "2012-10-17"
-"""Of the language that policies of IAM are written in."""
+"""The version of the language of IAM's policies."""
 
 
 def policy_of_table(instance: str, table: str, access: TableAccess) -> dict[str, Any]:

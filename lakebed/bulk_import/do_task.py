@@ -44,7 +44,7 @@ from lakebed.user_files.input_files import rows_of
 from lakebed.user_files.signed_types import unsigned_again
 
 NO_RETRY = (InvalidError, CorruptError, DeniedError, NewerFormatError)
-"""What another attempt of the same task would meet again: the run ends with it."""
+"""Errors that another attempt of the same task would meet again: the run ends with them."""
 
 
 class DoTask:

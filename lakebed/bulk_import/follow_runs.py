@@ -39,9 +39,9 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.job_reports import JobReports
 
 CLOCKS_SECONDS = 3_600
-"""By which our clock may be ahead of the platform's."""
+"""Most seconds that our clock may be ahead of the platform's."""
 START_SECONDS_MAX = 86_400
-"""In which a run is started, or its message is given up."""
+"""Most seconds until a run is started; then its message is given up."""
 UNENDED = ("accepted", "started")
 
 

@@ -38,10 +38,10 @@ from lakebed.user_files.csv_and_parquet import ParquetLayout, parquet_footer_byt
 from lakebed.user_files.input_files import ExtraColumns, InputFile
 
 FOOTER_BYTES = 64 * 1024
-"""At the end of a Parquet file: mostly its whole footer."""
+"""Bytes that are read from the end of a Parquet file: mostly its whole footer."""
 
 ROW_BYTES = 64
-"""Of a row as stored, about: enough to distinguish large jobs from small ones."""
+"""Rough size of a stored row, in bytes: enough to distinguish large jobs from small ones."""
 
 
 class Input(NamedTuple):

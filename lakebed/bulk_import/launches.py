@@ -8,10 +8,10 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.spark_runs import SparkRun
 
 ROUNDS_MAX = 3
-"""How often all kinds of machines are tried, one after the other."""
+"""Most rounds in which all kinds of machines are tried, one after the other."""
 
 PAUSE_SECONDS = 600
-"""Between two rounds."""
+"""Seconds between two rounds."""
 
 
 def next_launch(run: SparkRun, *, kinds: int, now: Micros) -> Literal["launch", "wait", "fail"]:

@@ -14,12 +14,12 @@ from lakebed.user_files.csv_and_parquet import ParquetLayout
 from lakebed.user_files.input_files import InputFile
 
 SORT_BYTES = 64 * 1024 * 1024
-"""Of input files as stored that one task sorts: mostly in memory. Larger sorts spill, and leave
+"""Stored bytes of input files that one task sorts: mostly in memory. Larger sorts spill, and leave
 fewer runs to merge."""
 
 SORT_BYTES_MIN = 8 * 1024 * 1024
 RUNS_MAX = 500
-"""About so many runs at most: a merge holds some rows of each."""
+"""Rough upper bound of the number of runs: a merge holds some rows of each."""
 
 FILE_ROWS = 8_000_000
 """A leaf that gets more rows gets several files, of one range of keys each, made at a time."""

@@ -22,10 +22,11 @@ from lakebed.model.schema import Field
 from lakebed.sorted_files.sorting.stored_runs import StoredRun
 
 LEAF_ROWS_MIN = 1_000
-"""So many rows at least a leaf has that is only made so that the table has `leaves_min`."""
+"""Fewest rows of a leaf that is only made so that the table has `leaves_min`."""
 
 SHORTER_WITHIN = 0.25
-"""How far from an even cut one of fewer key fields is preferred: no leaf gets twice the others."""
+"""Greatest distance from an even cut, in parts, at which a cut of fewer key fields is preferred: no
+leaf gets twice as much as the others."""
 
 WeightedKeys = Sequence[tuple[bytes, int]]
 """Sorted encoded row keys, each with the rows that it stands for."""

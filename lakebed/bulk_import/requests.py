@@ -31,7 +31,7 @@ from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 FOLDER, UNREADABLE = "requests/", "unreadable/"
 REQUEST_BYTES_MAX = 1 << 20
 _OWNER = re.compile(rb'"table":"([0-9a-f]+)","job":("(?:[^"\\\\]|\\\\.)*")')
-"""Where a request says whose it is, before all that is long."""
+"""Pattern of the part of a request that names its table and job, before all that is long."""
 
 
 class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ class JobsAsked(TypedDict):
 
 HEADINGS = ("when", "kind", "what", "rows", "left out", "rows/s", "entry", "run", "job", "reason")
 TASK_KINDS = ("compaction", "ingest")
-"""Of tasks that can be started by hand."""
+"""Kinds of tasks that can be started by hand."""
 TASK_HEADINGS = ("started", "last heard of", "kind", "jobs", "ended", "task")
 
 

@@ -32,7 +32,7 @@ PACKAGES = {
     "duckdb": "pip install 'lakebed[sql]', or -r requirements/sql.txt",
     **dict.fromkeys(("aws_cdk", "cdk_nag", "constructs", "ministack"), _LOCAL),
 }
-"""What some commands need and others do not, and how to get it."""
+"""Packages that only some commands need, each with the command that installs it."""
 LAKE_VARIABLE = "LAKEBED_LAKE"
 
 

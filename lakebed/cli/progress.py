@@ -17,9 +17,9 @@ from lakebed.observe.usage import Counter, watched
 
 COLUMNS_MAX = 79
 SECONDS_BETWEEN_LINES = 60.0
-"""Where stderr is no terminal: a log that is kept."""
+"""Seconds between two lines where stderr is no terminal: a log that is kept."""
 SECONDS_BETWEEN_READS = 0.5
-"""Until bytes that were read are said, and until they are said again."""
+"""Seconds until bytes that were read are shown, and until they are shown again."""
 
 
 class ProgressLine:

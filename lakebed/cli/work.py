@@ -46,10 +46,11 @@ KINDS = (
     "commits",
     "history",
 )
-"""Of work: on tables by schedule, what waits in queues, what became of jobs."""
+"""Kinds of work: on tables by schedule, what waits in queues, what became of jobs."""
 
 LONG_POLL_SECONDS, COMMIT_PAUSE_SECONDS = 5.0, 0.2
-"""Of a committer: a queue of SQS waits by itself, a local one is asked again."""
+"""Seconds that a committer waits for messages and between two rounds: a queue of SQS waits by
+itself, a local one is asked again."""
 
 
 @click.command(

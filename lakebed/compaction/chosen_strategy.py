@@ -35,8 +35,8 @@ GroupsOf = Callable[[PartitionId, Sequence[FileReference]], list[tuple[FileName,
 """Returns groups of a leaf's files that no job holds, each to become a job."""
 
 FILES_AT_ONCE = 10_000
-"""Whose figures are read at once: as many as a leaf has at most. It bounds memory, and for how long
-others wait for the state."""
+"""Files whose figures are read at once: as many as a leaf has at most. It bounds memory, and for
+how long others wait for the state."""
 
 
 class StrategyAnswers(msgspec.Struct, frozen=True):

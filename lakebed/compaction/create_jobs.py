@@ -41,21 +41,22 @@ from lakebed.statestore.table_state.state import CompactionJob, TableState
 from lakebed.tasks.job_reports import JobReports
 
 NAMES_PER_ENTRY = 1_300
-"""So an entry of claims lies in the log itself, whatever their names: who creates jobs may put no
-bodies beside it. A claim names its files, its job, its commit and a digest."""
+"""Most names in an entry of claims: so it lies in the log itself, whatever their names, as who
+creates jobs may put no bodies beside it. A claim names its files, its job, its commit and a
+digest."""
 SENT_AT_ONCE = 1_000
 SETTLED_SECONDS_MIN = 3_600
 SETTLED_SECONDS_MIN_ASKED = 60
 """As exactly as the state knows when entries were written."""
 
 REJECTED_SECONDS_ASKED = 60
-"""After that a job that was rejected is tried again, if a user asks. The schedule tries it again
+"""Seconds after which a rejected job is tried again, if a user asks. The schedule tries it again
 when the table has changed (`rejected_jobs.py`)."""
 
 UNTIL_STARTED_AGAIN = 8
-"""In times of `redispatch_seconds`. The message of a job that was started is in the queue: it comes
-back, or is deleted with the job's end, or becomes a dead letter. A second one would let another
-task do the same long merge, and one that kills each task would be tried ever more often."""
+"""Multiple of `redispatch_seconds` until a started job is sent again. Its message is in the queue:
+it comes back, or is deleted with the job's end, or becomes a dead letter. A second one would let
+another task do the same long merge, and one that kills each task would be tried ever more often."""
 
 Plan = tuple[PartitionId, tuple[FileName, ...]]
 """A leaf, and files of it that one job will merge."""

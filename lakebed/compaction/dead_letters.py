@@ -32,8 +32,9 @@ LASTING = (OUT_OF_MEMORY, BUG)
 
 JOB_LETTERS_MAX = 1_000
 COMMIT_LETTERS_MAX = 100
-"""Of a queue, that one run looks at, so that letters which stay hide no later ones. A queue that
-hides what was looked at gives fewer, and others the next time. Letters of commits are large."""
+"""Most letters of a queue that one run looks at, so that letters which stay hide no later ones. A
+queue that hides what was looked at gives fewer, and others the next time. Letters of commits are
+large, so these are few."""
 
 
 class GiveUpDeadJobs:

@@ -17,7 +17,7 @@ from lakebed.statestore.table_state.state import TableState
 LAST_PART_SECONDS = 86_400
 """Age of a file from which on its last part is not left to the next compaction of its leaf."""
 LAST_PART_SHARE_MAX = 0.5
-"""Of the object, by bytes."""
+"""Greatest share of an object's bytes that a last part may have, if it is rewritten by schedule."""
 
 
 def due_last_parts(state: TableState, now: Micros) -> Mapping[PartitionId, tuple[FileName, ...]]:

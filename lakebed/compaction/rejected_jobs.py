@@ -18,12 +18,12 @@ from lakebed.ports.job_tracker import JobReport
 from lakebed.statestore.table_state.state import CompactionJob, TableState
 
 UNTOLD_SECONDS = 86_400
-"""After that a job is tried again of which an earlier release did not report what it rests on."""
+"""Seconds until a rejected job is tried again whose basis an earlier release did not report."""
 
 TOO_LARGE = (f"{ObjectTooLargeError.code()}: ", f"{OutOfMemoryError.code()}: ")
-"""How reasons begin that smaller leaves do away with."""
+"""Prefixes of the reasons that smaller leaves do away with."""
 TOO_MANY = f"{MergeMemoryError.code()}: "
-"""How a reason begins that fewer files in a job do away with."""
+"""Prefix of the reason that fewer files in a job do away with."""
 
 
 def basis_of(state: TableState, job: CompactionJob) -> str:

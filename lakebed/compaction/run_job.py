@@ -57,12 +57,12 @@ class TakenJob(msgspec.Struct, frozen=True):
 
 
 FINAL = (CorruptError, SumTooLargeError, ObjectTooLargeError, MergeMemoryError, IteratorError)
-"""After these another try would end alike: the job is rejected."""
+"""Errors with which another try would end alike: the job is rejected."""
 
 BUG = "bug: "
-"""How the reason begins of a run that ended in an error that is none of ours."""
+"""Prefix of the reason of a run that ended in an error that is none of ours."""
 PROBLEM_CHARACTERS_MAX = 200
-"""Of such an error's text in the reason; the log has all of it."""
+"""Most characters of such an error's text in the reason; the log has all of it."""
 
 
 class _UnfitInputsError(Exception):

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from lakebed.config.instance import InstanceSettings
 
 JOB_EVENT_SOURCE, JOB_EVENT_TYPE = "lakebed.job", "Job ended"
-"""What events of EventBridge are called that say how a job ended."""
+"""Source and type of the EventBridge events that say how a job ended."""
 LISTENERS_MAX = 20
-"""Of one kind. Each alarm is delivered to all of them."""
+"""Most listeners of one kind. Each alarm is delivered to all of them."""
 
 _REGION = r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}"
 _WORD = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"

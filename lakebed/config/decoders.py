@@ -22,7 +22,7 @@ Path = tuple[str, ...]
 
 UNITS = ("s", "ms", "us", "ns")
 WAYS_OF_TIMES = (*UNITS, "auto", "iso")
-"""How a time is written, beside patterns of strptime's letters."""
+"""Names of the ways to write a time, besides patterns of strptime's letters."""
 PATH_LEVELS_MAX = 16
 RECORD_BYTES_MAX = 16 << 20
 

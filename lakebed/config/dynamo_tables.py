@@ -63,8 +63,8 @@ BATCHES_TABLE = DynamoTable(part="batches", sort_key="S", expiry="expires")
 """Files that wait to be ingested, and batches of them: `lakebed/backends/aws/batching`."""
 
 PROCESS_PREFIX = "process#"
-"""Before the name of a process, in the tracker's pk."""
+"""Prefix of a process's name in the tracker's pk."""
 USAGE_PREFIX = "usage#"
-"""Before the id of a table, in the tracker's pk of entries of the ledger."""
+"""Prefix of a table's id in the tracker's pk of entries of the ledger."""
 
 DYNAMO_TABLES = (LOG_TABLE, REGISTRY_TABLE, TRACKER_TABLE, BATCHES_TABLE)

@@ -16,12 +16,12 @@ MACHINES: Capacity = "ec2"
 """Machines of the instance's own (`machines.py`)."""
 
 ON_DEMAND_OF = 4
-"""Where tasks run on spot capacity, every fourth is started on demand. While AWS has no spot
+"""Number of tasks on spot capacity of which one is started on demand. While AWS has no spot
 capacity, work goes on with these."""
 
 CPU_UNITS_PER_VCPU = 1_024
 GIB = 1_024
-"""In MiB, as Fargate counts memory."""
+"""One GiB in MiB, as Fargate counts memory."""
 
 DISK_GIB_MIN, DISK_GIB_MAX = 20, 200
 """The least comes with every task, at no cost; from 21 on a definition states it."""
@@ -35,8 +35,8 @@ _MEMORY_MIB: dict[str, tuple[int, ...]] = {
     "8": tuple(range(16 * GIB, 60 * GIB + 1, 4 * GIB)),
     "16": tuple(range(32 * GIB, 120 * GIB + 1, 8 * GIB)),
 }
-"""By vCPUs. With 0.25 Fargate gives 512 MiB, too, which is left out: a process that merges takes as
-much for its libraries and kernels alone."""
+"""Sizes of memory by vCPUs, in MiB. With 0.25 Fargate gives 512 MiB, too, which is left out: a
+process that merges takes as much for its libraries and kernels alone."""
 
 
 def cpu_units(vcpus: str) -> int:

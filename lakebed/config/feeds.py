@@ -21,9 +21,9 @@ from lakebed.model.feeds.definitions import KINDS, DefinitionKind
 from lakebed.model.names import TableName, table_name
 
 IN_FUNCTIONS = (S3Feed, SqsFeed)
-"""What a function can take, which runs for moments: what it does not take now, the store keeps for
-it. Files lie on a machine, brokers lie in a network that functions are not in, and who pushes waits
-for a receiver."""
+"""Sources that a function, which runs for moments, can take: the store keeps for it what it does
+not take now. Files lie on a machine, brokers lie in a network that functions are not in, and who
+pushes waits for a receiver."""
 QUARANTINE_SUFFIX = "_quarantine"
 
 

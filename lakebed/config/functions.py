@@ -10,7 +10,8 @@ from typing import Annotated
 from msgspec import Meta
 
 DISK_MIB_MIN, DISK_MIB_MAX = 512, 10_240
-"""Of a function's /tmp. The least comes with every function, at no cost."""
+"""Smallest and greatest size of a function's /tmp, in MiB. Every function has the least at no
+cost."""
 
 FunctionDisk = Annotated[
     int,
@@ -40,7 +41,7 @@ FunctionRuns = Annotated[
 
 MIB = 1 << 20
 SNAPSHOT_COPIES = 3
-"""Of a table's state, while a snapshot is written: the state, a copy, and the copy made compact."""
+"""Copies of a state while a snapshot is written: the state, a copy, and the copy made compact."""
 
 
 def states_bytes_max(disk_mib: int) -> int:

@@ -84,11 +84,11 @@ INSTANCE_ID_CHARACTERS_MAX = 16
 _INSTANCE_ID = re.compile(rf"(?=.{{1,{INSTANCE_ID_CHARACTERS_MAX}}}\Z)[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 OBJECTS_PREFIX = "lake"
-"""Of all objects of the lake in the data bucket; what is beside it is not the lake's."""
+"""Prefix of all objects of the lake in the data bucket; what is beside it is not the lake's."""
 ARRIVALS = "arrivals"
 """Part of the names of rules that tell of files which arrive."""
 IMPORTS_PREFIX = "bulk-import"
-"""Of objects that name bulk imports which were sent to a platform: beside the lake."""
+"""Prefix, beside the lake, of the objects that name bulk imports which were sent to a platform."""
 
 
 def instance_id(id_: object) -> InstanceId:
@@ -110,10 +110,10 @@ def instance_id(id_: object) -> InstanceId:
 Architecture = Literal["arm64", "x86_64", "machine"]
 
 INSTANCE_TAG = "lakebed:instance"
-"""On everything that an instance is made of."""
+"""The tag on everything that an instance is made of."""
 
 TASKS_MAX = 200
-"""Of one kind at a time. An account's own quota may be lower."""
+"""Most tasks of one kind at a time. An account's own quota may be lower."""
 
 _SOURCE = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=/-]*)?"
 _REGION = r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}"

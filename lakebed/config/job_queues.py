@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 KEPT_DAYS = 14
-"""For which messages and dead letters are kept: the longest that SQS does. Messages are hints: jobs
-live in the state."""
+"""Days that messages and dead letters are kept: as long as SQS can keep them. Messages are hints:
+jobs live in the state."""
 
 
 RUNS_SHARE = 10
@@ -42,11 +42,11 @@ COMPACTION_JOBS = JobQueueShape(kind="compaction", age_seconds_max=3_600)
 """A job is waiting too long: there are too few tasks, or none comes up."""
 
 WORK_SECONDS_MAX = 120
-"""How long one run of a function may work on messages of a queue."""
+"""Most seconds that one run of a function may work on messages of a queue."""
 WORK_HIDDEN_SECONDS = 8 * WORK_SECONDS_MAX
-"""For which they are out of sight, longer than one waits for a run of a new account. Received in
-vain five times, a message is a dead letter later than its age called an operator. AWS advises at
-least six times what a run takes."""
+"""Seconds that these messages are hidden, longer than one waits for a run of a new account.
+Received in vain five times, a message is a dead letter later than its age called an operator. AWS
+advises at least six times what a run takes."""
 
 COMMITS = JobQueueShape(
     kind="commits",
@@ -54,18 +54,19 @@ COMMITS = JobQueueShape(
     hidden_seconds=WORK_HIDDEN_SECONDS,
     runs_min=8,
 )
-"""What was ingested or merged is not visible yet, and its sender waits for an answer. In a new
-account it may use eight of ten runs; the other functions keep two."""
+"""Ingested or merged rows are not visible yet, and their sender waits for an answer. In a new
+account this queue may use eight of ten runs; the other functions keep two."""
 
 INGEST_JOBS = JobQueueShape(kind="ingest", age_seconds_max=3_600, from_users=True)
 """Files wait too long to become rows: there are too few tasks, or none comes up."""
 
 QUERY_SECONDS_MAX = 300
-"""How long a query may run whose message waited in the queue, or whose sender waits."""
+"""Most seconds that a query may run whose message waited in the queue, or whose sender waits."""
 
 QUERY_HELD_SECONDS = 120
-"""For which a query's message is out of sight, and again while it runs: after its function died, so
-long until another. The queue's own time, which AWS wants above a run's, counts before it begins."""
+"""Seconds that a query's message is hidden, and again while the query runs: after its function
+died, another one gets it after so long. The queue's own time, which AWS wants above a run's, counts
+before it begins."""
 
 QUERIES = JobQueueShape(
     kind="query",
@@ -93,7 +94,7 @@ SUBMISSIONS = JobQueueShape(
 arrived at once."""
 
 JOB_QUEUES = (COMPACTION_JOBS, COMMITS, INGEST_JOBS, QUERIES, BULK_IMPORT_JOBS, SUBMISSIONS)
-"""What the library and users send jobs to."""
+"""Queues to which the library and users send jobs."""
 
 
 def _ticks(kind: str) -> JobQueueShape:
@@ -108,8 +109,8 @@ SWEEP = _ticks("sweep")
 SNAPSHOTS = _ticks("snapshots")
 
 BATCHING = _ticks("batching")
-"""What a schedule sends about tables with submitted files, whatever their logs say."""
+"""The queue of what a schedule sends about tables with submitted files, whatever their logs say."""
 TICK_QUEUES = (SPLITTING, COMPACTION_CREATION, GARBAGE, SWEEP, SNAPSHOTS)
-"""What schedules send about tables that may have something to do."""
+"""Queues of what schedules send about tables that may have something to do."""
 ALL_QUEUES = (*JOB_QUEUES, *TICK_QUEUES, BATCHING)
-"""Of an instance that leaves nothing out."""
+"""All queues of an instance that leaves nothing out."""

@@ -19,15 +19,15 @@ _SIZE = "(large|xlarge|([2-9]|[1-9][0-9])xlarge)"
 _TYPE = rf"{_FAMILY}\.{_SIZE}"
 
 TYPES = {"arm64": "m7g.xlarge,m6g.xlarge", "x86_64": "m7i.xlarge,m6i.xlarge"}
-"""By processor, where a setting names none."""
+"""Types of machines by processor, where a setting names none."""
 MIB_BY_FAMILY = {"c": 2_048, "m": 4_096, "r": 8_192}
 """Memory for each processor, by what a family is made for: computing, anything, memory."""
 FOR_TASKS = 0.9
-"""Of a machine's memory, at the least: its system and the agent of ECS have the rest."""
+"""Smallest share of a machine's memory for tasks: its system and the agent of ECS have the rest."""
 SYSTEM_DISK_GIB = 30
-"""Of a machine's disk: its system and the images of tasks."""
+"""Part of a machine's disk for its system and the images of tasks, in GiB."""
 DISK_GIB_MAX = 16_384
-"""What EC2 gives in one disk of the kind that machines have."""
+"""Greatest size of a disk of the kind that machines have, in GiB, as EC2 gives it."""
 
 MachineTypes = Annotated[
     str,

@@ -36,7 +36,7 @@ from lakebed.model.predicates.text import predicate_from_text
 from lakebed.model.versions import version_of
 
 MESSAGE_BYTES_MAX = 256 * 1024
-"""What SQS takes; for a lambda that is invoked, the same."""
+"""Most bytes of a message that SQS takes; the same for a lambda that is invoked."""
 KEYS_MAX = 10_000
 COLUMNS_MAX = 2_000
 INSTANCE_TYPES_MAX = 5
@@ -52,7 +52,8 @@ SPARK_CONF = (
     r"|task\.(cpus|maxFailures)|stage\.maxConsecutiveAttempts|speculation(\.\w+)?"
     r"|network\.timeout)"
 )
-"""What moves resources and patience. Classes, files, addresses and options of Java stay ours."""
+"""Pattern of Spark's options that set resources and patience. Classes, files, addresses and options
+of Java stay ours."""
 
 MessageT = TypeVar("MessageT", bound="UserMessage")
 

@@ -13,7 +13,7 @@ from msgspec import Meta
 from lakebed.errors import InvalidError
 
 SUBNETS_MAX = 16
-"""What ECS takes of a task."""
+"""Most subnets that ECS takes for a task."""
 
 ZONE = r"[a-z]+[0-9]-az[0-9]"
 """The id of an availability zone. Names like us-east-1a mean another zone in each account."""

@@ -278,4 +278,4 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
     }
 )
-"""What each differs in from FaultTolerant, whose parameters are the defaults of `Policy`."""
+"""Parameters in which a policy differs from FaultTolerant, which has the defaults of `Policy`."""

@@ -13,10 +13,10 @@ from lakebed.errors import InvalidError, did_you_mean
 from lakebed.model.feeds.definitions import definition_name
 
 EXTENDS_MAX = 16
-"""How long a chain of policies may be."""
+"""Most policies in a chain in which each extends the next."""
 
 SCHEMA_PARTS = ("table", "column", "type")
-"""What `schema = { ... }` may say, each a parameter of its own: `schema_table`."""
+"""Names in `schema = { ... }`, each a parameter of its own: `schema_table`."""
 
 
 class PolicyDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ PARTITIONS = {
     "us-isof-": "aws-iso-f",
     "eu-isoe-": "aws-iso-e",
 }
-"""By what the names of regions begin with. All others are in `aws`."""
+"""AWS partitions, by prefixes of the regions' names. All other regions are in `aws`."""
 
 
 class Arn(NamedTuple):

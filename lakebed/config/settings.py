@@ -15,7 +15,7 @@ NUMBER_MAX = 1 << 53
 """Readers of JSON take larger numbers as something else."""
 
 OUR_STRATEGIES = ("basic", "size_ratio")
-"""Of compaction. Others are those of users' packages."""
+"""Our strategies of compaction. Others are those of users' packages."""
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 

@@ -48,7 +48,7 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
 DAYS_OF_MONTH = 365 / 12
 
 EXPIRY_ROUNDED_DAYS = 0.5
-"""In the mean a deleted version is paid for so much longer than the days of its lifecycle rule: S3
+"""Days that a deleted version is paid for, in the mean, beyond the days of its lifecycle rule: S3
 adds the days to when it was deleted, and rounds up to the next midnight UTC (Amazon S3 User Guide,
 "Lifecycle rules: Based on an object's age")."""
 

@@ -10,7 +10,7 @@ from lakebed.errors import InvalidError
 
 BILLION, MILLION, TB, GB = 1e9, 1e6, 1e12, 1e9
 JOB_GB = 10
-"""Of the jobs that rows come in, where nothing is known of them."""
+"""Size in GB of the jobs that rows come in, where nothing is known of them."""
 
 
 class DailyLoad(msgspec.Struct, frozen=True, kw_only=True):

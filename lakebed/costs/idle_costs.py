@@ -11,9 +11,9 @@ from lakebed.observe.metrics import METRICS
 
 FUNCTIONS = 22
 POLLED_QUEUES = 10
-"""Whose messages call functions."""
+"""Number of queues whose messages call functions."""
 POLLERS, POLL_SECONDS = 5, 20
-"""With which Lambda asks an idle queue."""
+"""Pollers of Lambda that ask an idle queue, and seconds of each poll."""
 MINUTE, FIVE_MINUTES, DAY = 60, 300, 86_400
 MONTH_SECONDS = DAYS_OF_MONTH * DAY
 SCHEDULES = {
@@ -29,18 +29,18 @@ SCHEDULES = {
     "sweep": DAY,
     "sweep-nameless": DAY,
 }
-"""How often each runs, in seconds, by the name of its rule."""
+"""Seconds between two runs of each schedule, by the name of its rule."""
 RUN_GB_SECONDS = 0.060 * 0.25
-"""Of a run that finds nothing to do."""
+"""GB-seconds of a run that finds nothing to do."""
 READ_UNITS_OF_RUN = 2
 WRITE_UNITS_OF_RUN = 1
-"""Of the ledger, to which each run adds what it used."""
+"""Write units of the ledger, to which each run adds what it used."""
 LOG_BYTES_OF_RUN = 700
 QUEUE_LOOKS = (("compaction-tasks", 1), ("ingest-tasks", 1), ("dead-letters", 2))
-"""How many queues a run of a schedule asks."""
+"""Number of queues that a run of a schedule asks."""
 IMAGE_GB = 1.0
 TABLE_TICKS = ("compaction-creation", "splitting", "garbage", "snapshots")
-"""What is sent for a table that changes, each time that its schedule runs."""
+"""Schedules that send a message for a table that changes, each time that they run."""
 TICK_GB_SECONDS = 0.2 * 0.5
 TICK_QUEUE_REQUESTS = 3
 TICK_UNITS = 4

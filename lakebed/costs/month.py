@@ -14,9 +14,9 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.paying.usage_ledger import UsageLedger, hour_of
 
 KNOWN_SECONDS: Final = 600.0
-"""For which a sum is not read again: a month has thousands of entries."""
+"""Seconds that a sum is not read again: a month has thousands of entries."""
 READ_BYTES: Final = 8 << 20
-"""Of one request for a part of a file that is read whole."""
+"""Bytes of one request for a part of a file that is read whole."""
 
 
 class MonthlyCosts:

@@ -28,8 +28,8 @@ PAID: Final[Mapping[str, tuple[str, float]]] = {
     "emr_gb_seconds": ("emr_gb_hour", 1 / HOUR),
     "log_bytes": ("log_gb", 1 / GB),
 }
-"""Of each counter that is paid for: as what, and how much of that one of it is. Others cost
-nothing: S3 deletes for free, and a directory has no prices."""
+"""The paid unit of each counter, and how much of it one count is. Other counters cost nothing: S3
+deletes for free, and a directory has no prices."""
 
 SERVICES: Final[Mapping[str, str]] = {
     "s3_put": "S3",
@@ -52,7 +52,7 @@ SERVICES: Final[Mapping[str, str]] = {
     "log_gb": "CloudWatch",
     "image_gb_month": "ECR",
 }
-"""Who charges for each thing that has a price."""
+"""The service that charges for each thing that has a price."""
 if set(SERVICES) != set(AMOUNTS):
     raise AssertionError("each thing is charged for by a service")
 

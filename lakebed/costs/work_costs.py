@@ -22,9 +22,10 @@ GB = 10**9
 _HOUR = 3_600
 
 PART_BYTES = 32 << 20
-"""Of an upload in parts; smaller files take one request. Files above it begin and end an upload."""
+"""Bytes of a part of an upload in parts; smaller files take one request. Files above it begin and
+end an upload."""
 READ_BYTES = 8 << 20
-"""Of one read of a file or source; a part of a file that is merged takes two reads or more."""
+"""Bytes of one read of a file or source; a merged part of a file takes two reads or more."""
 BUSY = 0.7
 """The share of its life in which a task computes: the rest is waiting, starting and ending."""
 TASK_GB_PER_VCPU = 4.0
@@ -36,11 +37,11 @@ longer is kept out of sight."""
 WRITE_UNITS_OF_REPORT = 2.0
 """An item of the tracker and its index."""
 INGEST_REPORTS, MERGE_REPORTS = 4, 4
-"""Of a job: accepted or created, started, finished, committed."""
+"""Number of reports of a job: accepted or created, started, finished, committed."""
 WRITE_UNITS_OF_COMMIT = 2.0
-"""Of one commit among many in an entry: its part of the entry, twice as a transaction."""
+"""Write units of one of many commits in an entry: its part of the entry, twice as a transaction."""
 WRITE_UNITS_OF_USAGE = 1.0
-"""What a job used is added to the ledger."""
+"""Write units to add what a job used to the ledger."""
 READ_UNITS_OF_JOB = 8.0
 """A worker looks up the table's name and follows its log."""
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 ID_BYTES = 16
 SPLIT_BYTES = 8
-"""Of an id: a digest of feed and source split. The others are the position, so the ids of a source
-split rise as its records do."""
+"""Bytes of an id that are a digest of feed and source split. The others are the position, so the
+ids of a source split rise as its records do."""
 
 
 def auto_keys(feed: str, source_split: str, positions: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -25,9 +25,9 @@ from lakebed.model.feeds.verdicts import Verdict
 from lakebed.ports.schema_registry import RegisteredSchema, SchemaId, SchemaRegistry
 
 SCHEMAS_MAX: Final = 10_000
-"""That one decoder keeps."""
+"""Most schemas that one decoder keeps."""
 CONTAINER_TEXTS_BYTES_MAX: Final = 16 << 20
-"""Of schemas of containers that it keeps."""
+"""Most bytes of container schemas that it keeps."""
 _MAGIC: Final = b"Obj\x01"
 _HEADER: Final = {
     "type": "record",

@@ -13,7 +13,8 @@ import pyarrow as pa
 from lakebed.model.feeds.verdicts import Verdict
 
 DETAIL_CHARACTERS_MAX = 200
-"""Of what is said of a bad record. It names fields of the table and their types, never values."""
+"""Most characters of the text about a bad record. It names fields of the table and their types,
+never values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

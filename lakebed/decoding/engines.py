@@ -33,7 +33,7 @@ from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 BLOCK_BYTES: Final = 4 << 20
 BLOCK_RECORDS: Final = 32_768
-"""Of records that are parsed at once. Arrow's parser of JSON refuses more than 100,000."""
+"""Most records that are parsed at once. Arrow's parser of JSON refuses more than 100,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

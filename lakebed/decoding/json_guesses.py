@@ -17,7 +17,7 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _NUMERIC = int | float | Annotated[str, msgspec.Meta(pattern=_NUMBER)]
 
 _NOT_OF_MSGSPEC = re.compile(r'[\x00-\x1f"\\]')
-"""In names of fields, which then are not looked at."""
+"""Characters that msgspec takes in no name: a field with one in its name is not looked at."""
 
 
 def guess_of(values: Sequence[Value]) -> Callable[[bytes], bool]:

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _CODES: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0010", "0011", "0012")
-"""Without letters: `\\u001f` could be written with a capital."""
+"""Hexadecimal codes without letters: `\\u001f` could be written with a capital."""
 NAMES: Final = tuple(chr(int(code, 16)) for code in _CODES)
-"""What the member may be called."""
+"""Names that the member may have."""
 _SPACES: Final = b" \t\n\r"
 _IS_SPACE: Final = np.isin(np.arange(256), list(_SPACES))
 _STEPS = 16
-"""So many spaces are passed over for all payloads at once; more of them one payload at a time."""
+"""Most spaces that are passed over for all payloads at once; more of them one payload at a time."""
 
 Indices = npt.NDArray[np.int64]
 

@@ -33,7 +33,7 @@ from lakebed.model.feeds.verdicts import Verdict
 from lakebed.user_files.json_rewriting import Rewriting
 
 _NOT_JSON = r"[:,\[]\s*-?(?:NaN|Inf)"
-"""What Arrow takes for a number, beside texts that look like it."""
+"""Pattern of what Arrow takes for a number although it is no JSON, and of texts that look alike."""
 
 
 class _RejectedError(Exception):

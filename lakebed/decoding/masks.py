@@ -16,9 +16,9 @@ from lakebed.model.schema import Field
 Mask = npt.NDArray[np.bool_]
 Cast = Callable[[pa.Array], pa.Array]
 DIGITS_MAX = 76
-"""Of a decimal of 256 bits."""
+"""Most digits of a decimal of 256 bits."""
 REFUSALS = (pa.ArrowException, InvalidError, UnicodeDecodeError, OverflowError)
-"""What a cast raises when a value does not fit."""
+"""Errors that a cast raises when a value does not fit."""
 
 INTEGER = "^-?[0-9]+$"
 _DECIMAL = r"^[+-]?([0-9]{1,38}\.?[0-9]{0,38}|\.[0-9]{1,38})$"

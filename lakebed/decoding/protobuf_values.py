@@ -25,7 +25,7 @@ from lakebed.model.types import ListOf, MapOf, StructOf
 from lakebed.ports.schema_registry import RegisteredSchema, SchemaId, SchemaRegistry
 
 SCHEMAS_MAX: Final = 10_000
-"""That one decoder keeps."""
+"""Most schemas that one decoder keeps."""
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 

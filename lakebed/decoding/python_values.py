@@ -27,7 +27,7 @@ _FRACTION: Final = types.Decimal(38, 9)
 _BITS: Final = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 _UNSIGNED: Final = {"uint8": 8, "uint16": 16, "uint32": 32}
 _FLOAT32_MAX: Final = 3.4028235677973366e38
-"""From here on a number is nearer to infinity than to the largest float32."""
+"""Smallest number that is nearer to infinity than to the largest float32."""
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICRO: Final = datetime.timedelta(microseconds=1)
 _PER_UNIT: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, "auto": 1}

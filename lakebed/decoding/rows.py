@@ -71,7 +71,7 @@ class MadeOfValues:
 
 
 WhyNull = Callable[[int, int], Verdict]
-"""Why a value is null: of a record and a value, by their indices."""
+"""A function that returns why a value is null, by the indices of its record and of the value."""
 
 
 class RowMaker:

@@ -18,7 +18,7 @@ DROPPED: Final = (Verdict.TYPE_MISMATCH, Verdict.OUT_OF_RANGE)
 """Verdicts of one value: a record may be a row without it."""
 UNKNOWN_NAMES_MAX: Final = 100
 NAME_CHARACTERS_MAX: Final = 100
-"""Of names that are not wanted: records choose them, so they are bounded."""
+"""Most characters of an unwanted name: records choose them, so they are bounded."""
 
 Indices = npt.NDArray[np.int64]
 

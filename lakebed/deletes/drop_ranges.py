@@ -30,7 +30,8 @@ from lakebed.statestore.table_state.state import TableState
 
 BatchT = TypeVar("BatchT")
 COUNTED_TIMES_MAX = 4
-"""Then the ranges are deleted with whatever they hold, and `rows` is what was counted last."""
+"""Most times that rows are counted; then the ranges are deleted with whatever they hold, and `rows`
+is what was counted last."""
 
 
 class _Found(msgspec.Struct, frozen=True):

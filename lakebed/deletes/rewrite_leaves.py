@@ -48,9 +48,9 @@ from lakebed.statestore.table_state.placing import reached_leaves
 
 BatchT = TypeVar("BatchT")
 TRIES_MAX = 12
-"""Of one leaf. Each is lost to another job that made progress."""
+"""Most tries to rewrite one leaf. Each is lost to another job that made progress."""
 WAIT_SECONDS, WAIT_SECONDS_MAX = 0.1, 5.0
-"""Before the second try, and then at the most."""
+"""Seconds to wait before the second try, and at the most before a later one."""
 
 
 class _AskedLeaf(msgspec.Struct, frozen=True):

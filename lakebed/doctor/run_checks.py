@@ -12,10 +12,10 @@ from lakebed.errors import LakebedError
 from lakebed.ports.clock import Clock
 
 CHECK_SECONDS_MAX = 15.0
-"""Of one check. All begin at once, so all have ended then: below the twenty seconds that are
-promised."""
+"""Most seconds of one check. All begin at once, so all have ended then: below the twenty seconds
+that are promised."""
 SIGNS_MAX = 20
-"""Of one check, that are told; the rest are counted."""
+"""Most signs of one check that are reported; the rest are counted."""
 
 
 class RunChecks:

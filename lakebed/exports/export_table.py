@@ -42,7 +42,7 @@ from lakebed.tables.definition import definition_in
 from lakebed.tasks.budgets import Budgets, check_budget
 
 WAKE_SECONDS = 60.0
-"""How often it is seen to the pin while slices are written."""
+"""Most seconds until the pin is looked after again while slices are written."""
 ID_DIGITS = 16
 
 Progress = Callable[[int, int], None]

@@ -18,7 +18,7 @@ PROBE = f"{PROGRESS}/probe"
 """Is put and deleted where only that shows whether a target can be written."""
 _ROWS = re.compile(r"[0-9a-f]{16}-[0-9]{6,}\.parquet")
 BODY_BYTES_MAX = 1 << 30
-"""Of a manifest or a plan."""
+"""Most bytes of a manifest or a plan."""
 
 
 class ExportTarget(NamedTuple):

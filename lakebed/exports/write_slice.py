@@ -26,7 +26,7 @@ from lakebed.sorted_files.writing.encoding_row_groups import RowGroupEncoder
 from lakebed.statestore.open_table import OpenTable
 
 ROW_GROUP_BYTES = 16 << 20
-"""Of a row group, in memory: while one is encoded, the next is read."""
+"""Bytes of a row group in memory: while one is encoded, the next is read."""
 
 RowsDone = Callable[[int], None]
 """Is called with how many more rows lie in files."""

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from lakebed.sql.shut_engine import ShutEngine
 
 _ENGINES: WeakKeyDictionary[ProcessFolder, ShutEngine] = WeakKeyDictionary()
-"""Of each lake that is open, by the folder that it spills to."""
+"""The engine of each open lake, by the folder that it spills to."""
 
 JOBS_MAX = 1_000
 ENTRIES_MAX = 1_000
-"""Of a table: jobs in `lakebed.jobs`, entries in `lakebed.log`, the newest."""
+"""Most rows of a table, the newest: jobs in `lakebed.jobs`, entries in `lakebed.log`."""
 
 
 def sql_of(

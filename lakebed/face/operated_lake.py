@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakebed.tasks.start_by_hand import TasksStarted
 
 STATES_BYTES_MAX = 8 << 30
-"""Of states that a committer keeps on the local disk: tables of fifty million files."""
+"""Most bytes of states that a committer keeps on the local disk: tables of fifty million files."""
 
 
 class OperatedLake(OpenLake):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MONTH_SECONDS = 30 * 86_400
 SINCE_SECONDS_MAX = 400 * 86_400
-"""Of the ledger: older entries are forgotten."""
+"""Greatest age of entries of the ledger, in seconds: older ones are forgotten."""
 
 
 class PaidLake(DeclaredLake):

@@ -14,8 +14,8 @@ import msgspec
 from lakebed.ports.leases import Owner, OwnerNumber, WorkerId
 
 GIVE_BACK_SECONDS, GIVE_BACK_PARTS = 2.0, 4
-"""What a worker is to give back, it gives back in so many parts, so far apart: a worker that joins
-slows nothing down, and has its share soon, however many source splits that is."""
+"""Seconds between two parts of what a worker is to give back, and number of these parts: a worker
+that joins slows nothing down, and has its share soon, however many source splits that is."""
 
 
 def wanted_owner(split: str, workers: Collection[WorkerId]) -> WorkerId | None:

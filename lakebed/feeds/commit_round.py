@@ -57,7 +57,7 @@ from lakebed.statestore.table_state.feed_records import HOUR
 BatchT = TypeVar("BatchT")
 
 TURN_MICROS = 600_000_000
-"""Of log time before the end of an hour, in which the next entry may be of another one."""
+"""Microseconds of log time before the end of an hour: the next entry may be of another hour."""
 LOOKED_AT = 1_000
 """Records of an hour: of fewer it is not looked how many are bad."""
 

@@ -23,7 +23,7 @@ from lakebed.statestore.table_state.feed_records import (
 from lakebed.statestore.table_state.window_records import watermark_of
 
 SENT_MAX = 3
-"""How often a commit without an answer is sent; each time it is tried for a minute."""
+"""Most times that a commit without an answer is sent; each time it is tried for a minute."""
 
 
 class FeedConnection(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ from lakebed.processing.predicate_masks import kept, mask_of
 
 Mask = npt.NDArray[np.bool_]
 _TIME = "\0time"
-"""Of a column beside those of the table, which have no such name."""
+"""Name of a column beside those of the table, which have no such name."""
 
 
 class RecordRules(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ ALLOWED: Mapping[Standing, tuple[Action, ...]] = {
     "suspended": ("start", "stop", "resume"),
     "failed": ("start", "stop"),
 }
-"""What may be asked of a feed that stands so."""
+"""Actions that may be asked of a feed, by its standing."""
 
 TRIES_MAX = 10
 

@@ -15,16 +15,16 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases, WorkerBeat, WorkerId
 
 BEAT_SECONDS = 2.0
-"""Between two beats of a worker."""
+"""Seconds between two beats of a worker."""
 LISTEN_SECONDS = 2 * BEAT_SECONDS
-"""So long it takes to hear a worker that lives, as a rule."""
+"""Seconds until a worker that lives is heard, as a rule."""
 LISTEN_LOOK_SECONDS = 0.2
 
 DEAD_SECONDS = 6.0
 """A worker beats every two seconds; one that does not for so long is taken for dead."""
 
 LOOK_SECONDS_MAX = 3.0
-"""What one look adds to a worker's silence at the most: while the watcher slept, or the store was
+"""Most seconds that one look adds to a worker's silence: while the watcher slept, or the store was
 away, no worker could be heard."""
 
 FORGET_SECONDS = 600.0

@@ -15,7 +15,7 @@ from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import Leases, Owner, OwnerNumber, WorkerId
 
 MISSED_SECONDS = 5.0
-"""For so long a worker that was taken for dead is missed, until its loss stops a connection: two
+"""Seconds that a worker which was taken for dead is missed, until its loss stops a connection: two
 beats of each other one."""
 NewestOwners = Callable[[list[str]], Mapping[str, int]]
 """Gives the newest owner of source splits that the table knows."""

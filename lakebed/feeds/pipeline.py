@@ -48,16 +48,16 @@ from lakebed.statestore.open_table import OpenTable
 BatchT = TypeVar("BatchT")
 
 TRIES_MAX = 5
-"""Of rounds in a row that are refused because another worker commits, too."""
+"""Most rounds in a row that are refused because another worker commits, too."""
 READ_BYTES = 4 << 20
-"""Of one read: so source splits take turns."""
+"""Bytes of one read: so source splits take turns."""
 DISCOVER_SECONDS = 30.0
 REST_SECONDS = 0.05
 OWN_SECONDS = 2.0
-"""How often it is asked which source splits this process is to own."""
+"""Seconds between two questions which source splits this process is to own."""
 
 AGAIN = (PositionMovedError, ItemsTakenError, WindowSealedError, GenerationError, FencedError)
-"""What refuses one round, and not the next."""
+"""Errors that refuse one round, and not the next."""
 
 
 class Turn(msgspec.Struct, frozen=True):

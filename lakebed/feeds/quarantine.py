@@ -44,7 +44,7 @@ from lakebed.statestore.open_table import OpenTable, Start
 BatchT = TypeVar("BatchT")
 
 NOWHERE = SplitAt(None, Position(0, 0))
-"""Where a source split is in the log of a quarantine that has none of its records."""
+"""Position of a source split in the log of a quarantine that has none of its records."""
 
 
 class Held(msgspec.Struct, Generic[BatchT], frozen=True):

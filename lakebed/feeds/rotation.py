@@ -10,8 +10,8 @@ from lakebed.model.names import Micros
 
 MINUTE_MICROS = 60_000_000
 REPORTS_EACH, SILENCES_REPORTED = 0.4, 3.0
-"""Of the time until a source split is idle: how often its owner says that it has no more, and how
-long it does."""
+"""Shares of the time until a source split is idle: how often its owner says that it has no more,
+and how long it does."""
 
 
 class RotationLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from lakebed.statestore.table_state.window_records import windows_of
 BatchT = TypeVar("BatchT")
 
 PATHS_SHOWN = 20
-"""Of values that were left out, those that were it most often."""
+"""Most paths of left-out values that are shown, the most frequent ones."""
 BAD_MIN, BAD_FRACTION = 10, 0.01
 """Operators are alarmed if an hour has at least so many bad records, and they are more than this
 fraction of the records read in it. One bad record of three is no reason."""

@@ -36,10 +36,10 @@ BatchT = TypeVar("BatchT")
 
 DEFINITIONS_SECONDS = 5.0
 BUSY_SECONDS_MAX = 60.0
-"""So long a turn of one pipeline may take, such as a commit to a store that is slow, or waiting for
-a broker's answer, before its worker counts as dead."""
+"""Most seconds that a turn of one pipeline may take, such as a commit to a store that is slow, or
+waiting for a broker's answer, before its worker counts as dead."""
 REST_SECONDS = 0.1
-"""Of a worker that found nothing to do."""
+"""Seconds that a worker rests when it found nothing to do."""
 
 PASSING = (UnavailableError, UnknownOutcomeError, ConflictError, OwnerFencedError)
 """Errors that say nothing of the feed: it is tried again as long as it takes."""

@@ -22,9 +22,9 @@ from lakebed.user_files.casting import conformed
 from lakebed.user_files.zones import NO_ZONES
 
 DAYS_MAX = 7
-"""That are made up for; well below the time for which a table remembers ids."""
+"""Most past days that are made up for; well below the time for which a table remembers ids."""
 SETTLED_SECONDS = 3_600
-"""After a day's end, until its last reports have come."""
+"""Seconds after a day's end until its last reports have come."""
 
 
 class RowsOfDays(Protocol):

@@ -40,12 +40,12 @@ from lakebed.tasks.job_reports import JobReports
 PENDING_MAX = 100_000
 """Files that wait of which the oldest are chosen. Beyond that some of the oldest are."""
 BATCHES_AT_ONCE = 20
-"""Of a table, in one run."""
+"""Most batches of a table that are planned in one run."""
 FOLLOWED_MAX = 100
 """Batches whose jobs are looked for in one run, the oldest that have not ended."""
 NUMBERS_TRIED = 100
 RESEND_SECONDS_MAX = 6 * 3_600
-"""At the most so long a job is waited for before it is sent again; a bulk import always."""
+"""Most seconds that a job is waited for before it is sent again; for a bulk import, always this."""
 REJECTED_IMPORT = "rejected", "bulk import"
 KINDS: Mapping[BatchTarget, JobKind] = {"ingest": "ingest", "bulk-import": "bulk import"}
 

@@ -12,7 +12,7 @@ from lakebed.ports.file_batches import LIST_BYTES_MAX, BatchTarget, SubmittedFil
 INGEST_BYTES_MAX = 20 << 30
 """A batch with more is a bulk import's, where the table leaves it to us."""
 LEAF_ROWS_MAX = 5_000_000
-"""So is one with more rows for each leaf."""
+"""A batch with more rows for each leaf is a bulk import's, too."""
 
 
 class TargetFigures(NamedTuple):

@@ -13,7 +13,7 @@ from lakebed.ports.table_registry import TableEntry, TableRegistry
 from lakebed.tasks.watched_folders import watching_table
 
 FILES_MAX = 5_000
-"""Of one message, its folders expanded: a function submits them within its time."""
+"""Most files of one message, its folders expanded: a function submits them within its time."""
 
 
 class TakeSubmissions:

@@ -33,7 +33,7 @@ from lakebed.ports.sorted_files import RowsWritten, SortedFiles
 from lakebed.statestore.table_state.state import TableState
 
 Progress = Callable[[str, int, int], None]
-"""Told of what is done, how many are, and of how many."""
+"""A function of what is done, how many are, and of how many."""
 
 
 class Known(msgspec.Struct, frozen=True):

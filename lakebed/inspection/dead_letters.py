@@ -38,9 +38,9 @@ from lakebed.tasks.watched_folders import watching_table
 
 OPTIONAL_QUEUES = (INGEST_QUEUE, SUBMISSIONS_QUEUE, QUERY_QUEUE, BULK_IMPORT_QUEUE, BATCHING)
 Tables = Mapping[TableId, TableEntry]
-"""By their ids."""
+"""Tables by their ids."""
 LETTERS_COUNTED_MAX = 1_000
-"""Of one queue, that are asked of which tables they are."""
+"""Most letters of one queue that are read to learn their tables."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from lakebed.model.names import MICROS_PER_SECOND
 from lakebed.statestore.table_state.kept_versions import Holder
 
 LEAVES_DRAWN_MAX = 40
-"""Of a larger tree the first and the last leaves are drawn."""
+"""Most leaves that are drawn: of a larger tree the first and the last ones."""
 
 JOBS_DRAWN_MAX = 10
 HOLDERS_DRAWN_MAX = 20

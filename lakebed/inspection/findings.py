@@ -22,7 +22,7 @@ RepairAction = Literal[
     "name-again",
     "set-time-back",
 ]
-"""What `lakebed fsck --repair` may do; each can be repeated, and touches nothing committed."""
+"""A repair by `lakebed fsck --repair`; each can be repeated, and touches nothing committed."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,9 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.job_queue import LETTER_HIDDEN_SECONDS, JobQueue, Received
 
 IN_HAND_SECONDS = LETTER_HIDDEN_SECONDS / 2
-"""After which nothing is begun with a letter, so that what was begun has as long to end."""
+"""Seconds after which nothing is begun with a letter, so that what was begun has as long to end."""
 STAYS_HIDDEN_SECONDS = 900.0
-"""For which a letter that stays is out of sight, lest it be looked at twice. Longer than a look,
+"""Seconds that a letter which stays is hidden, lest it be looked at twice. Longer than a look,
 which puts it back."""
 IN_SIGHT = 0.0
 

@@ -66,7 +66,7 @@ from lakebed.statestore.log_entries.version_changes import (
 from lakebed.statestore.log_entries.window_changes import Advance
 
 JOB_LETTERS = 12
-"""Of a job's id: enough to distinguish jobs of one log."""
+"""Characters of a job's id that are shown: enough to distinguish jobs of one log."""
 
 
 class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,20 +50,20 @@ def _submission(body: bytes) -> object:
 
 
 HARMLESS = {BATCHING, COMPACTION_QUEUE, QUERY_QUEUE, *TICK_KINDS}
-"""What may be asked for twice at any age: a job that lost its claim is refused, others change
-nothing, or what is to be changed anyway."""
+"""Queues whose work may be asked for twice at any age: a job that lost its claim is refused, others
+change nothing, or what is to be changed anyway."""
 MESSAGES_OF_USERS: Mapping[str, Callable[[bytes], object]] = {
     BULK_IMPORT_QUEUE: _bulk_import_job,
     INGEST_QUEUE: _ingest_job,
     QUERY_QUEUE: query_message,
     SUBMISSIONS_QUEUE: _submission,
 }
-"""What reads them, and refuses what can never be done."""
+"""Functions that read the messages of users, by queue, and refuse what can never be done."""
 MOVED_MICROS = KEPT_DAYS * 86_400 * MICROS_PER_SECOND
-"""By how much a message may be older than its death."""
+"""Most microseconds between the sending of a message and its death."""
 NO_TABLE = "there is no such table"
 SENT = ""
-"""What is said of a letter that has no reason to stay."""
+"""Empty reason: the letter has no reason to stay, and is sent."""
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True):

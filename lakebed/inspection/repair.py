@@ -35,7 +35,7 @@ from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.warm_heads import WarmHeads
 
 RECOVERED = "recovered-"
-"""Before the beginning of a table's id: the name of a table that lost its own."""
+"""Prefix of the name that a table gets which lost its own: the beginning of its id follows."""
 
 UNREPAIRED = (ConflictError, CorruptError, DeniedError, InvalidError, NewerFormatError)
 """Errors by which one step of a plan may fail while the rest go on."""

@@ -12,7 +12,7 @@ from lakebed.errors import (
 )
 
 BROKEN = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
-"""What was read contradicts itself."""
+"""Errors that say that what was read contradicts itself."""
 UNREADABLE = (DeniedError, InvalidError, OSError, UnavailableError, UnknownOutcomeError)
 """A disk, a permission or a store refuses: whether what lies there is whole is not known."""
 

@@ -30,7 +30,7 @@ from lakebed.kernels.unpacking import BROKEN, SPARE_BYTES, Bytes, unpack_deltas,
 
 Lengths = npt.NDArray[np.int32]
 STRINGS_BYTES_MAX = (1 << 31) - 1
-"""Of one call: offsets have 32 bits."""
+"""Most bytes of the strings of one call: offsets have 32 bits."""
 NO_STRINGS = -1
 
 _WORD = 4

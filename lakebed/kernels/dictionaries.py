@@ -27,16 +27,16 @@ from lakebed.kernels.unpacking import as_signed
 STRINGS_MAX = 1 << 13
 """Strings of a dictionary, which is small: it is chosen by a look at half as many."""
 BYTES_MAX = 1 << 20
-"""Of a dictionary's page; pyarrow gives it up there, too."""
+"""Most bytes of a dictionary's page; pyarrow gives it up there, too."""
 
 _SLOT_BITS = 14
 SLOTS = 1 << _SLOT_BITS
-"""Twice as many as strings."""
+"""Slots, twice as many as strings."""
 WORDS = 4 * STRINGS_MAX + 4
 _PACKED = 8
 """Numbers that are packed together."""
 _PACKED_GROUPS_MAX = 63
-"""Of packed numbers under one head, which is one byte."""
+"""Most groups of packed numbers under one head, which is one byte."""
 _LENGTH_BYTES = 4
 _WORD = 8
 _ENTRY = 4 * _WORD

@@ -24,9 +24,10 @@ from lakebed.kernels.toolchain.memory import (
 )
 
 PLAIN, DELTAS = 0, 1
-"""Of numbers: PLAIN, DELTA_BINARY_PACKED."""
+"""Encodings of numbers: PLAIN, DELTA_BINARY_PACKED."""
 UNBOUNDED, SORTED, UNSORTED = 0, 1, 2
-"""Whether a page's least and greatest value are recorded, and are its first and last."""
+"""Modes of a page's bounds: not recorded; its first and last value; its least and greatest value,
+which are searched for."""
 
 
 class ColumnSegments(NamedTuple):

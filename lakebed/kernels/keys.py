@@ -17,7 +17,7 @@ from lakebed.kernels.toolchain.memory import big_endian, load_i32, load_i64, loa
 Numbers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-"""Of two dimensions: what kernels are given tells its number of them."""
+"""An array of two dimensions: the type of what a kernel is given says how many it has."""
 
 INT64, INT32, BYTES = 0, 1, 2
 _WORD = 8

@@ -19,7 +19,7 @@ from lakebed.kernels.unpacking import as_signed, bits_of_eight
 Levels = npt.NDArray[np.uint8]
 
 MINIBLOCKS = 4
-"""Of a block. Each has 32 values of 32 bits, or 64 of 64 bits, as pyarrow writes them."""
+"""Miniblocks of a block, each of 32 values of 32 bits, or 64 of 64 bits, as pyarrow writes them."""
 MINIBLOCK_MAX = 64
 
 PAGE_ROOM = 1024

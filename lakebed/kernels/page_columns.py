@@ -46,10 +46,11 @@ from lakebed.kernels.unpacking import Bytes
     BYTES,
     NULLS,
 ) = range(15)
-"""Of a column: kind; size of a fixed-width value; whether it may be null; a bit for each encoding;
-whether its pages are compressed; what added to an offset in the file makes an address; its part of
-`words`, which are offsets of dictionaries, and the address of its words' bytes, and behind them;
-where its values or offsets, validity and strings go; how many bytes its strings have; nulls."""
+"""Facts about a column: kind; size of a fixed-width value; whether it may be null; a bit for each
+encoding; whether its pages are compressed; what added to an offset in the file makes an address;
+its part of `words`, which are offsets of dictionaries, and the address of its words' bytes, and
+behind them; where its values or offsets, validity and strings go; how many bytes its strings have;
+how many nulls it has."""
 COLUMN_FACTS = 15
 
 BITS, NUMBERS, DECIMALS, STRINGS = range(4)

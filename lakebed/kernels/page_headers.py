@@ -16,8 +16,8 @@ from lakebed.kernels.toolchain.memory import call_5, load_u8
 from lakebed.kernels.unpacking import BROKEN, as_signed, read_varint, signed
 
 BODY, BODY_END, UNPACKED, VALUES, ENCODING = range(5)
-"""What is known of each page: where its body begins and ends, how large it is when decompressed,
-its values with nulls, the number of its encoding."""
+"""Facts about a page: where its body begins and ends, how large it is when decompressed, its values
+with nulls, the number of its encoding."""
 FACTS = 5
 
 DATA_PAGE, DICTIONARY_PAGE = 0, 2

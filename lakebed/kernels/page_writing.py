@@ -15,7 +15,7 @@ from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
 from lakebed.kernels.toolchain.memory import call_5, copy_32, store_64, store_u8
 
 HEADER_ROOM = 64
-"""Of a page's header, which has 50 bytes at most."""
+"""Bytes that are reserved for a page's header, which has 50 bytes at most."""
 DATA, DICTIONARY = 0, 2
 """Types of pages."""
 PLAIN = 0

@@ -23,10 +23,10 @@ from lakebed.kernels.merging import Order
 from lakebed.kernels.toolchain.compiling import CHECKED, kernel, part
 
 BUCKET_MIN = 24
-"""Of fewer rows keys are compared: a pass costs more."""
+"""Fewest rows of a bucket that gets a pass: comparing the keys of fewer rows costs less."""
 
 _NARROWED_MIN = 256
-"""Of fewer rows texts are taken as they are: counting their letters costs more."""
+"""Fewest rows whose texts are narrowed: counting the letters of fewer costs more than it saves."""
 
 _DIGIT_BITS = 11
 _DIGITS = 1 << _DIGIT_BITS

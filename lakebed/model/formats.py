@@ -23,10 +23,10 @@ class Formats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OLDEST = Formats(entry=3, state=1)
-"""Of lakes without a record: they were made before there was one."""
+"""Formats of lakes without a record: they were made before there was one."""
 
 NEWEST = Formats(entry=6, state=4)
-"""Those that this release writes when it may."""
+"""Formats that this release writes when it may."""
 
 
 def formats_of(stored: Mapping[str, int]) -> Formats | None:

@@ -22,7 +22,7 @@ from lakebed.model.schema import Schema
 LATE_SECONDS = 86_400
 """An ingest commits at most so long after it began: what it brings is as old as was right then."""
 FORMAT = 6
-"""Of log entries that say so: older releases do not know how."""
+"""Format of log entries with group ages: older releases do not know them."""
 
 
 class GroupAges(msgspec.Struct, frozen=True):

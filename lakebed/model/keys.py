@@ -21,8 +21,8 @@ from lakebed.model.schema import Field
 from lakebed.model.types import Primitive
 
 KEY_BYTES_MAX = 1024
-"""Of one encoded key. A key above 4 KiB makes pyarrow drop a column chunk's statistics and
-index."""
+"""Most bytes of an encoded key. A key above 4 KiB makes pyarrow drop the statistics and the index
+of a column chunk."""
 
 TERMINATOR = b"\x00\x00"
 ESCAPED = b"\x00\xff"

@@ -21,7 +21,7 @@ PartitionId = NewType("PartitionId", int)
 FileName = NewType("FileName", bytes)
 JobId = NewType("JobId", str)
 ConnectionId = NewType("ConnectionId", str)
-"""Of what leads a feed into a table. Never used again for another one."""
+"""Id of a connection, which leads a feed into a table. Never used again for another one."""
 CommitId = NewType("CommitId", str)
 RequestDigest = NewType("RequestDigest", bytes)
 TransactionNumber = NewType("TransactionNumber", int)
@@ -45,7 +45,7 @@ FILES_PER_RUN_MAX = SHARED_BIT
 
 JOB_ID_BYTES_MAX = 200
 ITEM_BYTES = 16
-"""Of the name of what comes from a source without order: a message, an object, a segment."""
+"""Bytes of the name of what comes from a source without order: a message, an object, a segment."""
 TABLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _TABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 

@@ -229,7 +229,7 @@ def _result_prefix(table: TableId, job: JobId) -> str:
 
 
 FEEDS_PREFIX = "feeds/"
-"""Of what belongs to feeds, and to no table."""
+"""Prefix of what belongs to feeds, and to no table."""
 
 
 def segments_prefix(feed: ConnectionId) -> str:

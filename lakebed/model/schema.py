@@ -23,7 +23,7 @@ from lakebed.model.types import (
 
 SCHEMA_FORMAT = 1
 CHANGED_FORMAT = 2
-"""Of a schema whose fields were changed, so that programs older than that know to stop."""
+"""Format of a schema whose fields were changed, so that older programs know to stop."""
 RESERVED_PREFIX = "_lakebed"
 Role = Literal["row key", "sort key", "value"]
 

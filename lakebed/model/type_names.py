@@ -29,7 +29,7 @@ SYNONYMS = {
     **dict.fromkeys(("timestamp without time zone", "datetime64[us]"), "timestamp[us]"),
     **dict.fromkeys(("time", "time without time zone"), "time64[us]"),
 }
-"""By name, in lower case: those that mean one thing only."""
+"""Synonyms of type names, in lower case: those that mean one thing only."""
 
 _TIMES = "use 'timestamp[us, UTC]', or 'timestamp[us]' for times of no zone"
 _UNIT = "use int64 with the unit in the field's name"

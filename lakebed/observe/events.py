@@ -183,7 +183,7 @@ MEANINGS = {
     " `usage_counted` before it says what",
     POSITION_MOVED: "an operator moved or deleted a position of a feed; the log says why",
 }
-"""What each event says; `docs/reference/events.md` is made from it."""
+"""Meanings of all events; `docs/reference/events.md` is made from it."""
 
 _LOGGER = logging.getLogger("lakebed")
 

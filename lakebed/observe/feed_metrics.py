@@ -8,7 +8,7 @@ from lakebed.observe.metric import FOLLOWS, Metric
 FED = "`lakebed feed status` shows it; `feed_quarantines` counts where too much is bad"
 
 OWN_STACK = "instances that run feeds have one, by their own stack"
-"""Why metrics whose alarm is in the stack of feeds have none in the list."""
+"""The reason why metrics whose alarm is in the stack of feeds have none in the list."""
 
 
 def _fed(fate: str, meaning: str) -> Metric:

@@ -18,10 +18,10 @@ Section = Literal[
     "errors",
     "costs",
 ]
-"""Of the dashboard."""
+"""A section of the dashboard."""
 
 FOLLOWS = "it follows from what users do; none of it is wrong"
-"""Why a metric has no alarm that many do without."""
+"""The reason for which many metrics have no alarm."""
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from lakebed.observe.metric import FOLLOWS, Alarm, Metric
 NAMESPACE = "Lakebed"
 
 WORK_RETRIED, WORK_REFUSED, WORK_CORRUPT, WORK_BUG = "retried", "refused", "corrupt", "bug"
-"""What `events.WORK_FAILED` says of the kind of a failure."""
+"""Kinds of failures that `events.WORK_FAILED` names."""
 
 DEAD_LETTERS = "what does not mend itself ends in dead letters, which have an alarm"
 

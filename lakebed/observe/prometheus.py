@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 LABELS = ("table", "feed")
 SERIES_MAX = 10_000
-"""Of different labels: what comes beyond is counted under empty ones."""
+"""Most combinations of labels: what comes beyond is counted under empty ones."""
 
 
 class MetricsOfEvents(logging.Handler):

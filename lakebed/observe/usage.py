@@ -19,7 +19,7 @@ SelfT = TypeVar("SelfT")
 P = ParamSpec("P")
 
 NO_TABLE: Final = "-"
-"""In place of a table's id: work that no table caused, such as polls and ticks."""
+"""Stands in place of a table's id: work that no table caused, such as polls and ticks."""
 OWN: Final = "process"
 """The kind of what a process does beside its work: it opens, asks queues, and ends."""
 
@@ -63,7 +63,7 @@ Counter = Literal[
     "rows_read",
     "queries",
 ]
-"""What is counted.
+"""Name of what is counted.
 
 s3_*, sqs_requests, kms_requests, other_requests: requests that were sent, each try of them.
 dynamodb_*_units: as the answers say.
@@ -80,7 +80,7 @@ Counts = dict[str, float]
 """Amounts by counter. Releases may add counters: an unknown one is kept as it is."""
 
 Seconds = tuple[float, float]
-"""Of life and of processor time, since some moment."""
+"""Seconds of life and of processor time, since some moment."""
 
 
 class OfTable(Protocol):
@@ -160,7 +160,7 @@ class UsageCollector:
 
 
 PROCESS: Final = UsageCollector()
-"""Of threads that work for no lake that they know of."""
+"""The collector for threads that work for no lake that they know of."""
 
 _watchers: list[Callable[[Counter, float], None]] = []
 _no_seconds: Seconds = 0.0, 0.0

@@ -57,9 +57,9 @@ _DATA_ENCODINGS = frozenset(
 )
 _DICTIONARY_ENCODINGS = _bits((encodings.PLAIN, _PLAIN_DICTIONARY))
 _ROOM_MAX = 1 << 30
-"""For pages that are decompressed together; where more would be needed they are left to Arrow."""
+"""Most bytes for pages that are decompressed together; what would need more is left to Arrow."""
 _ROWS_MAX = 1 << 24
-"""Of one call; more in one page are left to Arrow."""
+"""Most rows of one call; more in one page are left to Arrow."""
 _ROOM_KEPT_MAX = 8 << 20
 _ALIGNED = 64
 _OFFSET_BYTES, _DECIMAL_BYTES = 4, 16

@@ -22,7 +22,7 @@ from lakebed.parquet_bytes.usual_pages import usual_pages
 from lakebed.parquet_bytes.varints import Numbers
 
 OFFSET_FIELDS = (9, 10, 11)
-"""Of a chunk's metadata: where data pages, an index page, a dictionary page begin."""
+"""Fields of a chunk's metadata: where data pages, an index page, a dictionary page begin."""
 _BLOOM_FIELDS = (14, 15)
 
 

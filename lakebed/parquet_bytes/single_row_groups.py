@@ -28,7 +28,7 @@ from lakebed.parquet_bytes.thrift import (
 )
 
 _OFFSET_INDEX, _COLUMN_INDEX = (4, 5), (6, 7)
-"""Of a column chunk: where they are, how long they are."""
+"""Fields of a column chunk for each index: where it is, and how long it is."""
 _ROWS_HEAD = b"\x16"
 """The head of the field that tells them, behind the one before it."""
 _NO_ROW_GROUPS = b"\x49\x0c"

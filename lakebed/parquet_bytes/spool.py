@@ -70,5 +70,5 @@ class EncoderMemory:
 
 IDLE_MAX = 2
 IDLE_BYTES_MAX = 64 * 1024 * 1024
-"""Of each that is kept."""
+"""Most bytes of each idle buffer that is kept."""
 _IDLE: deque[EncoderMemory] = deque(maxlen=IDLE_MAX)

@@ -18,7 +18,7 @@ STRUCT = 12
 _FALSE = 2
 
 DEPTH_MAX = 24
-"""Of structs and lists inside each other; Parquet's are six deep."""
+"""Greatest depth of structs and lists inside each other; Parquet's are six deep."""
 _VARINT_BYTES_MAX = 10
 _INTEGERS = (I16, I32, I64)
 _NEXT_LIST = 0x10 | LIST

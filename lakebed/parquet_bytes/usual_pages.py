@@ -9,7 +9,7 @@ from lakebed.parquet_bytes.thrift import I64, LIST, STRUCT, MalformedError, Read
 from lakebed.parquet_bytes.varints import Numbers, unpacked
 
 _PAGE = np.array((0x16, 0x15, 0x16, 0))
-"""Of a PageLocation the heads of its fields, each before a number, and its end."""
+"""Heads of a PageLocation's fields, each before a number, and its end."""
 _FIELDS = 7
 
 

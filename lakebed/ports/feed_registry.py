@@ -17,7 +17,7 @@ from lakebed.model.feeds.endings import Ending, Endings
 from lakebed.model.feeds.flushes import Flushes
 
 ENTRIES_MAX = 500
-"""What a page of a listing holds, unless the caller wants fewer."""
+"""Most entries on a page of a listing, unless the caller wants fewer."""
 
 
 class FeedRegistry(Protocol):

@@ -18,13 +18,13 @@ BatchTarget = Literal["ingest", "bulk-import"]
 
 NAME_BYTES_MAX = 2_048
 LIST_BYTES_MAX = 360_000
-"""Of the files of a batch, with the reasons for which they may be refused: a batch is one item of
-DynamoDB, which has 400 KB."""
+"""Most bytes of a batch's list of files, with the reasons for which they may be refused: a batch is
+one item of DynamoDB, which has 400 KB."""
 REASON_BYTES_MAX = 200
 FILE_BYTES = REASON_BYTES_MAX + 64
-"""Of a batch's list, beside the name and the version of a file."""
+"""Bytes of a file in a batch's list, besides its name and its version."""
 BATCHES_MAX = 100
-"""What a page of batches holds, unless the caller wants fewer."""
+"""Most batches on a page, unless the caller wants fewer."""
 
 
 class SubmittedFile(msgspec.Struct, frozen=True):

@@ -12,19 +12,20 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import JobId, Micros, digest_of
 
 BODY_BYTES_MAX = 180_000
-"""Of one message. SQS takes 256 KiB of text: four characters for three bytes, and attributes."""
+"""Most bytes of a message. SQS takes 256 KiB of text: four characters for three bytes, and the
+message's attributes."""
 MESSAGES_AT_ONCE_MAX = 10
-"""That one `receive` gives: as SQS."""
+"""Most messages that one `receive` gives: as SQS."""
 ONCE_SECONDS = 300
-"""How long a queue remembers what must be in it once: as SQS."""
+"""Seconds that a queue remembers what must be in it once: as SQS."""
 LETTER_HIDDEN_SECONDS = 30.0
-"""How long a reader leases a dead letter: it is hidden from others, and the reader may delete
-it."""
+"""Seconds that a reader leases a dead letter: it is hidden from others, and the reader may delete
+the letter."""
 
 
 UPGRADE_WAIT_SECONDS = (60.0, 300.0, 900.0, 3_600.0, 14_400.0)
-"""By receives: how long a message waits that only a newer release can read. Together five hours,
-in which the installation is to be upgraded; then the message is a dead letter."""
+"""Seconds that a message waits that only a newer release can read, by receives. Together five
+hours, in which the installation is to be upgraded; then the message is a dead letter."""
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -27,9 +27,9 @@ JobEvent = Literal[
 JOB_EVENTS: tuple[JobEvent, ...] = get_args(JobEvent)
 BEGINNING, NOT_COMMITTED = Micros(0), TransactionNumber(0)
 NO_TABLE = TableId("none")
-"""Under which messages are told that name no table of ours."""
+"""The table id under which messages are reported that name no table of ours."""
 KEPT_SECONDS = 30 * 86_400
-"""How long reports are kept: as long as the ids of users' jobs are remembered, unless set."""
+"""Seconds that reports are kept: as long as the ids of users' jobs are remembered, unless set."""
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import msgspec
 from lakebed.errors import InvalidError
 
 WorkerId = NewType("WorkerId", str)
-"""Of one start of a worker: never used again."""
+"""Id of one start of a worker: never used again."""
 
 OwnerNumber = NewType("OwnerNumber", int)
 
@@ -22,7 +22,7 @@ NAME_BYTES_MAX = 600
 WORKER_BYTES_MAX = 200
 AT_LEAST_MAX = 1 << 53
 OWNERS_MAX = 1_000
-"""What a page of owners holds, unless the caller wants fewer."""
+"""Most owners on a page, unless the caller wants fewer."""
 
 
 class WorkerBeat(msgspec.Struct, frozen=True):

@@ -9,9 +9,10 @@ import msgspec
 from lakebed.model.names import Micros
 
 SILENT_SECONDS = 3_600
-"""Where it is not known otherwise who lives: after so long without a report a process does not."""
+"""Seconds without a report after which a process counts as dead, where it is not known
+otherwise."""
 REPORT_SECONDS = 600
-"""Between reports of one process: several may be lost before it seems dead."""
+"""Seconds between reports of one process: several may be lost before it seems dead."""
 
 
 class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,9 +10,9 @@ SchemaId = int | UUID
 """Confluent's registries count; Glue's give each version of a schema a UUID."""
 
 SCHEMA_BYTES_MAX = 4 << 20
-"""Of a schema, with all that it refers to."""
+"""Most bytes of a schema, with all that it refers to."""
 REFERENCES_MAX = 100
-"""That a schema may have, also by others."""
+"""Most references that a schema may have, also by others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

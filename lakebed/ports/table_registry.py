@@ -14,7 +14,7 @@ TableCondition = Literal["online", "offline", "quarantined"]
 
 
 NAMES_GONE = "the names of all tables are gone"
-"""What a CorruptError says if tables are there, and nothing is left of their names."""
+"""Message of a CorruptError if tables are there, and nothing is left of their names."""
 
 
 class TableEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,9 +27,9 @@ from lakebed.tasks.job_reports import JobReports
 from lakebed.user_files.json_text import json_lines
 
 SMALL_BYTES_MAX = 1 << 20
-"""Of a result in memory that is handed over."""
+"""Most bytes of a result in memory that is handed over."""
 TEXT_BYTES_MAX = 4 << 20
-"""Of the same as text: Lambda hands over 6 MB at the most."""
+"""Most bytes of the same as text: Lambda hands over 6 MB at the most."""
 
 
 class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

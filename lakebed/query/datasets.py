@@ -24,7 +24,7 @@ from lakebed.query.run_query import QueryPlan
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 
 FRAGMENTS_MAX = 64
-"""Into which a data set is cut, at the most, for an engine that reads them beside each other."""
+"""Most fragments of a data set, for an engine that reads them beside each other."""
 
 
 class TableDataset(ds.Dataset):  # type: ignore[misc]  # Arrow's classes are untyped

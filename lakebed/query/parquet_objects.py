@@ -14,11 +14,12 @@ from lakebed.sorted_files.format.object_sink import ObjectSink, finish_object
 from lakebed.sorted_files.format.row_groups import cut
 
 ROW_GROUP_BYTES = 32 << 20
-"""Of a row group, in memory."""
+"""Most bytes of a row group, in memory."""
 ROW_GROUP_ROWS = 1 << 20
-"""Of a row group, however narrow its rows are. Who encodes or decodes a column holds up to 2 bytes
-of levels, and 4 of a dictionary's index, for each row: 6 MiB of so many, fewer than the bytes that
-a row group may have. Of one bit a row, 32 MiB would be 268 million rows, and 1.5 GiB of these."""
+"""Most rows of a row group, however narrow its rows are. Who encodes or decodes a column holds up
+to 2 bytes of levels, and 4 of a dictionary's index, for each row: 6 MiB of so many, fewer than the
+bytes that a row group may have. Of one bit a row, 32 MiB would be 268 million rows, and 1.5 GiB of
+levels and indices."""
 
 
 class ParquetPut(NamedTuple):

@@ -26,7 +26,7 @@ from lakebed.statestore.table_state.state import TableState
 
 LOOKS_MAX = 3
 STATES_BYTES_MAX = 64 << 20
-"""Of past states that a process keeps in memory: of tables of some 300,000 files together."""
+"""Most bytes of past states that a process keeps in memory: tables of 300,000 files together."""
 
 
 class PastVersions:

@@ -26,7 +26,7 @@ from lakebed.query.parquet_objects import (
 MANIFEST_FORMAT = 1
 MANIFEST_BYTES_MAX = 64 << 20
 FILE_BYTES = 512 << 20
-"""After which a new file begins."""
+"""Bytes after which a new file begins."""
 
 
 class ResultFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,10 +24,11 @@ from lakebed.statestore.open_table import OpenTable
 DRAWS_MAX = 128
 """Row groups that rows are taken from. Of more rows several come from each."""
 READ_WHOLE_ROWS = 100_000
-"""Of a table that has no more, or ten times as many as are asked for, all rows are read."""
+"""Most rows of a table that is read whole; ten times as many as are asked for, if that is more."""
 HELD_ROWS_MIN = 4_096
 DRAWS_AGAIN = (1, 8)
-"""How often so many row groups are drawn, when processing left out too much of what was drawn."""
+"""Multiples of the row groups to draw, one for each draw: processing may leave out too much of what
+was drawn first."""
 
 
 class RowDrawer(Protocol):

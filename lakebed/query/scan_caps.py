@@ -18,7 +18,7 @@ from lakebed.ports.sorted_files import Selection
 
 NUMBER_MAX = 1 << 53
 READ_BYTES = 8 << 20
-"""Of one request for a part of a file that is read whole."""
+"""Bytes of one request for a part of a file that is read whole."""
 
 RequestPrice = Callable[[], float]
 """Gives the dollars of one request that reads, where the store of files takes money for them."""

@@ -19,7 +19,7 @@ from lakebed.model.schema import Field
 from lakebed.query.run_query import QueryPlan
 
 SLICE_BYTES = 128 << 20
-"""Of a slice's files, about, as they are stored."""
+"""Rough size of a slice's files, in bytes, as they are stored."""
 LARGE_LEAF = 2
 """A leaf above so many slices is cut."""
 

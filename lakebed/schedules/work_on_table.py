@@ -20,11 +20,11 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.failed_work import explain, wait_seconds
 
 ENTRIES_SECONDS_MAX = 5.0
-"""How old a list of names may be: messages of one batch share it."""
+"""Greatest age of a list of names, in seconds: messages of one batch share it."""
 
 WAIT_SECONDS = (900.0, 21_600.0)
-"""How long a table gets no tick after its work failed once, and at the most: its message comes back
-sooner, and is given up after some tries."""
+"""Seconds that a table gets no tick after its work failed once, and at the most: its message comes
+back sooner, and is given up after some tries."""
 
 Work = Callable[[OpenTable], int]
 """Does what is due on a table; returns how much that was."""

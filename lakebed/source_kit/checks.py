@@ -22,7 +22,7 @@ Check = Callable[[SourceTrial], None]
 
 VALUES = [b"value %d" % number * (number % 3) for number in range(30)]
 TRIES_MAX = 60
-"""Of a read, while the connection is away or has just come back."""
+"""Most tries of a read, while the connection is away or has just come back."""
 
 
 def all_records_come_in_order_in_batches_of_any_size(trial: SourceTrial) -> None:

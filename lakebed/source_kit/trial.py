@@ -16,7 +16,7 @@ AnyReader = SplitReader[Any]
 AnyRecords = Records[Any]
 
 READS_MAX = 10_000
-"""Of one reader in a check: one that never comes to an end fails."""
+"""Most reads of one reader in a check: one that never comes to an end fails."""
 PLENTY = 1 << 20
 
 

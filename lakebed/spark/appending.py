@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 RUNS_MAX = 500
-"""About so many: a merge holds some rows of each."""
+"""Rough upper bound of the number of runs: a merge holds some rows of each."""
 
 
 def append(

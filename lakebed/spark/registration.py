@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PUSHES = "spark.sql.python.filterPushdown.enabled"
-"""From Spark 4.1 on. Looked at when the name is registered."""
+"""Option of Spark 4.1 and later, which is looked at when the name is registered."""
 
 
 def register(spark: SparkSession) -> None:

@@ -36,4 +36,4 @@ class Interrupts:
 
 
 CURRENT: ContextVar[Interrupts | None] = ContextVar("lakebed_interrupts", default=None)
-"""Who may want to end what the running code begins."""
+"""The interrupts by which another thread may end what the running code begins."""

@@ -15,10 +15,10 @@ from lakebed.errors import InvalidError, LakebedError
 from lakebed.model.disk_errors import out_of_memory, translated
 
 MEMORY_FRACTION = 2
-"""Of the machine's memory half: tables' own buffers need some, too."""
+"""Divisor of the machine's memory: half is for SQL, as tables' own buffers need some, too."""
 SPILL_FOLDER = "sql"
 SPILL_FRACTION = 2
-"""Of the disk's free space half, for what does not fit in memory."""
+"""Divisor of the disk's free space: half is for what does not fit in memory."""
 
 
 def new_engine(spill: Path, *, memory_bytes: int | None = None) -> duckdb.DuckDBPyConnection:

@@ -20,7 +20,7 @@ from lakebed.sql.shut_engine import engine_error, interrupted, lock
 from lakebed.sql.statement import SYSTEM_SCHEMA
 
 BATCH_ROWS = 65_536
-"""Of what the engine gives."""
+"""Rows of a batch that the engine gives."""
 _ENGINE_ERRORS = (duckdb.Error, pa.ArrowException, RuntimeError, OSError, ValueError)
 _EXPLAINED = "EXPLAIN\n"
 _CLOSED = "it was closed before its last row"

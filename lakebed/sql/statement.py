@@ -16,7 +16,7 @@ from lakebed.errors import InvalidError, did_you_mean
 
 SYSTEM_SCHEMA = "lakebed"
 FUNCTIONS = ("generate_series", "range", "unnest")
-"""Those that may stand where a table does: none reads a file, a setting or the network."""
+"""Functions that may stand where a table does: none reads a file, a setting or the network."""
 TEXT_BYTES_MAX = 1 << 20
 KNOWN_MAX, KNOWN_LETTERS_MAX = 256, 4_096
 """Texts of which a process keeps what they ask for, and how long each may be."""
@@ -120,8 +120,8 @@ def _location(text: str, position: object) -> dict[str, str]:
 
 
 _KNOWN: dict[str, Statement] = {}
-"""By text, the last one asked for at the end: what it asks for says nothing of tables, nor of
-settings, so it stays true."""
+"""Statements by text, the last one asked for at the end: what a statement asks for says nothing of
+tables, nor of settings, so it stays true."""
 _KNOWN_LOCK = threading.Lock()
 
 

@@ -20,7 +20,7 @@ from lakebed.statestore.table_state.placing import reached_leaves
 
 _TIME = pa.timestamp("us", "UTC")
 _LEFT_OUT = {"id", "name", "number"}
-"""Of a status: what names it, and is no figure."""
+"""Fields of a status that name it, and are no figures."""
 
 Line = Mapping[str, Any]
 

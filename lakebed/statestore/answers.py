@@ -22,7 +22,7 @@ from lakebed.statestore.log_entries.codec import decode_entry
 from lakebed.statestore.log_entries.transactions import Transaction
 
 NOTHING_WRITTEN = (UnavailableError, DeniedError, InvalidError, LogRolledBackError)
-"""What `append` raises when this call wrote nothing."""
+"""Errors that `append` raises when this call wrote nothing."""
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,7 +54,7 @@ HIDDEN_SECONDS = 900.0
 """A commit tries for 60 s, and a batch may hold ten tables, each asked up to three times: mostly it
 is a few milliseconds. What comes back sooner does no harm."""
 RETRY_SECONDS = 30.0
-"""After which a message comes back whose commits could not all be answered."""
+"""Seconds until a message comes back whose commits could not all be answered."""
 
 Answer = TransactionNumber | LakebedError
 

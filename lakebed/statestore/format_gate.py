@@ -11,7 +11,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.table_registry import TableRegistry
 
 KEPT_SECONDS = 60.0
-"""For which a record is believed that may still be raised."""
+"""Seconds that a record is believed which may still be raised."""
 
 AskFormats = Callable[[], Formats]
 """Returns the forms that may be written. Raises: UnavailableError, DeniedError."""

@@ -36,7 +36,7 @@ LEAP_MAX = 86_400 * MICROS_PER_SECOND
 """Log time follows a single clock so far; and so long after it was recorded another clock may
 confirm what it said."""
 ALONE = 600 * MICROS_PER_SECOND
-"""Of a machine's uptime after which its clock is believed though no other confirms it."""
+"""Microseconds of a machine's uptime after which its clock is believed though no other agrees."""
 SET_BACK = ", set back"
 """Ends the name of a machine whose clock says less than it told the log before, which stands."""
 

@@ -19,10 +19,10 @@ TABLES = (
     "pins",
     "positions",
 )
-"""Of layout 1. Later layouts add tables and change none of these."""
+"""Tables of layout 1. Later layouts add tables and change none of these."""
 
 SUMS = ("row_sums", "partition_sums")
-"""Of layout 2 and later: the first has a row for each of the others."""
+"""Tables of layout 2 and later that hold sums: the first has a row for each of the others."""
 
 _FEEDS = ("connections", "tallies", "items", "gaps", *FED)
 ADDED = {2: ("last_entry",), 3: ("last_entry", *_FEEDS)}

@@ -10,9 +10,9 @@ from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, PinVe
 from lakebed.statestore.open_table import OpenTable, start_of
 
 PIN_SECONDS = 86_400
-"""After which a pin ends by itself: its reader may be dead."""
+"""Seconds after which a pin ends by itself: its reader may be dead."""
 BACKUP_PINS = "backup-"
-"""How the pins of backups begin. A backup has the state of its version in its hands: it is read by
+"""Prefix of the pins of backups. A backup has the state of its version in its hands: it is read by
 no other process, and is not part of the copy."""
 PIN_RENEWED_SECONDS = 3_600.0
 """A reader gives its pin a new end this often, and before half of the pin's time is over."""

@@ -28,9 +28,9 @@ FILES_MAX = 20_000
 FILE_BYTES_MAX = 128 << 20
 """65,536 split points of 1,024 bytes each, as JSON, fit in."""
 PACKED_BYTES_MAX = 256 << 20
-"""Of all files that a deployment brings."""
+"""Most bytes of all files that a deployment brings."""
 DEPTH_MAX = 50
-"""Of an iterator's configuration; a deeper one is written as a text of JSON."""
+"""Greatest depth of an iterator's configuration; a deeper one is written as a text of JSON."""
 TableFiles = str | os.PathLike[str] | Mapping[str, str]
 """A folder with a file of TOML for each table, or texts by file name."""
 

@@ -11,7 +11,7 @@ from lakebed.ports.source_files import SourceFile, SourceFiles
 from lakebed.user_files.input_files import format_of
 
 PROBLEMS_LISTED = 10
-"""Of files that cannot be had."""
+"""Most problems that are listed of files that cannot be had."""
 
 
 def named_files(names: Iterable[str], files: SourceFiles) -> list[SourceFile]:

@@ -17,11 +17,11 @@ ENDS: Mapping[JobKind, frozenset[JobEvent]] = {
     "bulk import": frozenset({"committed", "rejected", "failed"}),
     "query": frozenset({"finished", "rejected"}),
 }
-"""What ends a job of each kind that users ask for. Another try follows on one that failed, but for
-a bulk import, whose message is gone by then."""
+"""Events that end a job of each kind that users ask for. Another try follows on one that failed,
+but for a bulk import, whose message is gone by then."""
 
 REASON_CHARACTERS_MAX = 2_000
-"""Of an end. The tracker has the whole reason."""
+"""Most characters of an end's reason. The tracker has the whole reason."""
 
 NamesOfTables = Callable[[], Mapping[TableId, TableName]]
 

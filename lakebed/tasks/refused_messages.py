@@ -12,7 +12,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.job_reports import JobReports
 
 FindTable = Callable[[str], OpenTable]
-"""By name. Raises: InvalidError."""
+"""A function that finds a table by name. Raises: InvalidError."""
 
 
 def report_refused(

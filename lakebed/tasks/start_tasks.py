@@ -19,9 +19,9 @@ from lakebed.ports.job_queue import QueueLoad
 from lakebed.ports.task_runner import TaskRunner
 
 STARTS_MAX = 20
-"""By one tick: each is a request."""
+"""Most tasks that one tick starts: each is a request."""
 TICK_SECONDS = 60
-"""Between ticks: one reports the tasks that failed since the one before."""
+"""Seconds between ticks: one reports the tasks that failed since the one before."""
 
 
 def tasks_to_start(load: QueueLoad, *, running: int, tasks_max: int) -> int:

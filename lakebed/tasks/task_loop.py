@@ -22,7 +22,7 @@ from lakebed.tasks.keep_hidden import keep_hidden
 from lakebed.tasks.worker import Worker
 
 LOOK_SECONDS = 0.5
-"""Between looks whether a task whose job runs is told to stop."""
+"""Seconds between looks whether a task whose job runs is told to stop."""
 
 Ending = Literal["idle", "age", "failures", "outdated", "stopped"]
 

@@ -16,9 +16,9 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.paying.usage_ledger import LedgerEntry, UsageLedger, hour_of
 
 HELD_SECONDS: Final = 600.0
-"""For which a process keeps to itself what no table caused."""
+"""Seconds for which a process holds back the usage that no table caused."""
 DECIMALS: Final = 6
-"""Of amounts: a microsecond, a millionth of a unit."""
+"""Decimal places of amounts: a microsecond, a millionth of a unit."""
 
 
 class RunsOn(msgspec.Struct, frozen=True, kw_only=True):

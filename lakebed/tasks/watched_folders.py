@@ -11,7 +11,7 @@ from lakebed.ports.table_registry import TableEntry
 
 SCHEME = "s3://"
 FOLDER_BYTES_MAX = 1_024
-"""What S3 takes for a key."""
+"""Most bytes of a folder's name: as S3 takes for a key."""
 
 
 def watched_folder(text: object) -> str:

@@ -14,7 +14,7 @@ from lakebed.model.releases import BEFORE, THIS, order_of, release_allowed
 from lakebed.ports.processes import SILENT_SECONDS, ProcessReport
 
 SILENT = "does not say"
-"""Where a release would stand."""
+"""Text in place of a release that is not known."""
 
 
 class UpgradeStatus(msgspec.Struct, frozen=True, kw_only=True):

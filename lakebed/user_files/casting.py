@@ -27,7 +27,7 @@ from lakebed.user_files.zones import (
 
 RowsT = TypeVar("RowsT", pa.RecordBatch, pa.Table)
 PANDAS_INDEX = "__index_level_"
-"""How pandas calls an index without a name."""
+"""Prefix of pandas' name for an index without one."""
 OR_DROP = "or say extra_columns='drop'"
 
 

@@ -28,7 +28,7 @@ from lakebed.user_files.parquet_texts import long_texts, rows_of_shared
 from lakebed.user_files.zones import NO_ZONES, SAY_ZONE, Zones, texts_in_utc
 
 NO_OFFSET = "expected a zone offset"
-"""What Arrow says of a time without one where there must be one."""
+"""Words in Arrow's message about a time without a zone offset where there must be one."""
 BATCH_ROWS_MAX = 65_536
 BATCH_BYTES = 32 * 1024 * 1024
 HEADER_BYTES_MAX = 1 << 20
@@ -36,11 +36,12 @@ _OF_LINES = {
     "straddling object": "a line of CSV is longer than 1 MiB",
     "out of sync with chunker": "a quoted value of CSV has line breaks, in a file beyond 1 MiB",
 }
-"""What Arrow says of lines that do not fit into the blocks that it reads, and what that means."""
+"""Words in Arrow's messages about lines that do not fit into the blocks that it reads, each with
+what it means."""
 HEADER_SHOWN = 80
 """Letters of a first line that is no header."""
 PARQUET_END_BYTES = 8
-"""After the footer: its length, and `PAR1`."""
+"""Bytes behind the footer: its length, and `PAR1`."""
 NULL_TOKENS = ("", "NULL", "null", r"\N")
 _BASE64 = np.full(256, 255, np.uint8)
 _BASE64[

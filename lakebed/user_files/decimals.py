@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 WIDE_DIGITS: Final = 76
 _TOLERANCE: Final = 1e-6
-"""What overflows differs by more, and what does not by less: a float64 has 15 digits."""
+"""Relative difference that only overflown values exceed: a float64 has 15 digits."""
 
 
 def decimals_from_text(texts: pa.Array, wanted: pa.Decimal128Type) -> pa.Array:

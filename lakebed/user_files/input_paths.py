@@ -11,7 +11,7 @@ from pathlib import Path
 from lakebed.errors import InvalidError, UnreadableInputError
 
 ENTRIES_MAX = 1_000_000
-"""Looked at below one folder: more is a mistake, such as a whole disk."""
+"""Most entries that are looked at below one folder: more is a mistake, such as a whole disk."""
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",

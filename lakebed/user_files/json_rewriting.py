@@ -21,7 +21,7 @@ ENTRY_KEY, ENTRY_VALUE = "<key>", "<value>"
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
 _NOT_FINITE = re.compile(r"NaN|-?Infinity")
 _NUMBERS_IN_TEXT = {"int64": _WHOLE, "float32": _NOT_FINITE, "float64": _NOT_FINITE}
-"""What may come as a string."""
+"""Patterns of the numbers that may come as a string, by type."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -33,7 +33,8 @@ class _Object(msgspec.Struct):
 
 
 Change = Callable[[object], object]
-"""From a decoded value to one whose text Arrow parses. Numbers stay the text that they were."""
+"""A function from a decoded value to one whose text Arrow parses. It leaves numbers the text that
+they were."""
 
 
 class Rewriting:

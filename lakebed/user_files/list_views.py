@@ -14,7 +14,8 @@ from lakebed.errors import InvalidError
 ArrayT = TypeVar("ArrayT", pa.Array, pa.ChunkedArray)
 
 ELEMENTS_MAX = 2**31 - 1
-"""Of all lists of an array together: offsets are 32 bits wide. Views may name one value often."""
+"""Most elements of all lists of an array together: offsets are 32 bits wide. Views may name one
+value often."""
 
 
 def has_list_view(type_: pa.DataType) -> bool:

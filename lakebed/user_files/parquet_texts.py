@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 from lakebed.user_files.plain_sizes import plain_bytes
 
 TEXTS_BYTES_MAX = 32 << 20
-"""Of one column in a batch, if each value were the longest of its dictionary: above it, the column
-is read as a dictionary, and made plain a few rows at a time."""
+"""Most bytes of one column in a batch, if each value were the longest of its dictionary: above it,
+the column is read as a dictionary, and made plain a few rows at a time."""
 SHARED_BYTES_MAX = 1 << 30
-"""Of one column in a batch whose values share beginnings (DELTA_BYTE_ARRAY), at the worst."""
+"""Most bytes, at the worst, of one column in a batch whose values share beginnings
+(DELTA_BYTE_ARRAY)."""
 
 
 def long_texts(path: Path, metadata: pq.FileMetaData, row_group: int, rows_max: int) -> list[str]:

@@ -14,9 +14,9 @@ from lakebed.errors import InvalidError
 from lakebed.sorted_files.format.arrow_schema import is_list
 
 PIECE_BYTES = 32 << 20
-"""Of rows that are cast together, as plain columns, unless one row alone is larger."""
+"""Most bytes of rows that are cast together, as plain columns, unless one row alone is larger."""
 VALUE_BYTES_MAX = 64 << 20
-"""Of one value: a text, or a list with all that is in it."""
+"""Most bytes of one value: a text, or a list with all that is in it."""
 
 Sizes = npt.NDArray[np.int64]
 

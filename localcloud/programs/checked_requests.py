@@ -23,7 +23,7 @@ CLIENTS = "botocore.client"
 ENCODES = "dynamodb"
 """The service whose callers may write a body by themselves: an argument is empty then."""
 UNCHECKED = "lakebed:unchecked"
-"""Among what botocore knows of a request: its body is to be checked."""
+"""Key in botocore's context of a request: the request's body is to be checked."""
 
 
 def install() -> None:

@@ -31,7 +31,7 @@ SINGLE_FORMS = {
 """AWS permits a batch to a role that may do the single thing; MiniStack asks for the batch's
 name."""
 PUT_CONCURRENCY = "lambda:PutFunctionConcurrency"
-"""What MiniStack calls all requests for runs that a function reserves, looks and deletes, too."""
+"""MiniStack's name for all requests for a function's reserved runs, looks and deletes, too."""
 EQUALS = re.compile(r"([#\w.-]+)\s*=\s*(:\w+)")
 """A part of the condition of a query: a name and a value."""
 ASSUMED = ":assumed-role/"

@@ -16,9 +16,9 @@ ASSUMED = ":assumed-role/"
 LEDGER = "ledger"
 """Counts what was added to the ledger of usage, a second time."""
 EVENT_SOURCE = "event-source"
-"""In the user agent of what Lambda itself asks by the role of a function: no request of that."""
+"""Part of the user agent of what Lambda itself asks by a function's role: no request of that."""
 IN_LEDGER = b'"usage#'
-"""In the body of a request that adds to it."""
+"""Part of the body of a request that adds to the ledger."""
 
 
 class RequestCounts:

@@ -25,7 +25,7 @@ CANCELLED = "Job run was cancelled"
 
 _applications: dict[str, dict[str, Any]] = {}
 _runs: dict[str, dict[str, Any]] = {}
-"""By id, in the order in which they were asked for."""
+"""Runs by id, in the order in which they were asked for."""
 
 
 class _RefusedError(Exception):

@@ -12,7 +12,7 @@ from ministack.core import iam_actions, iam_evaluator, responses
 from ministack.services import ecs
 
 TAGGED = "lakebed:tagged"
-"""Among the keys of a request that is judged: it asks for tasks with tags."""
+"""Key of a request that is judged: it asks for tasks with tags."""
 
 
 def install() -> None:

@@ -29,7 +29,7 @@ from localcloud.templates.stream_filters import check_filter
 
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SIGNED = "AWS_IAM"
-"""Of a URL: only requests that are signed reach its function."""
+"""Authentication of a URL: only requests that are signed reach its function."""
 USUAL_MEMORY_MIB, USUAL_TIMEOUT_SECONDS, USUAL_BATCH, USUAL_RECORDS = 128, 3, 10, 100
 
 

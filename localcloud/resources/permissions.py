@@ -11,10 +11,10 @@ from localcloud.resources.stores import taken_over
 from localcloud.services.emulator import ACCOUNT
 
 KEY_DAYS = 7
-"""Until a deleted key is gone."""
+"""Days until a deleted key is gone."""
 MANAGED_BY_AWS = "arn:aws:iam::aws:policy/"
 OF_SERVICES = (f"{MANAGED_BY_AWS}service-role/AmazonEMRServicePolicy_v2",)
-"""For services of AWS that make things here without asking IAM."""
+"""Policies for services of AWS that make things here without asking IAM."""
 
 
 def make_role(making: Making, properties: Properties) -> Made:

@@ -15,7 +15,7 @@ IGNORED = (
     "MonitoringConfiguration",
     "SchedulerConfiguration",
 )
-"""Of capacity and of machines: there is one machine here."""
+"""Properties of capacity and of machines: there is one machine here."""
 
 
 def make_application(making: Making, properties: Properties) -> Made:

@@ -13,10 +13,10 @@ from localcloud.services.cloud_clock import CloudClock
 from localcloud.templates.running import Running
 
 MARGIN_SECONDS = 0.05
-"""By how much later messages are looked for than they come back."""
+"""Seconds between the return of a message and the look for it."""
 
 Figures = Mapping[str, Mapping[str, float]]
-"""Of queues, by name."""
+"""Figures of queues, by name."""
 
 
 class EventDelivery:

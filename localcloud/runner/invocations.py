@@ -24,11 +24,11 @@ from localcloud.services.amazon import Amazon
 from localcloud.templates.running import MIB, FunctionSpec
 
 PROXY_VARIABLE = "MINISTACK_LAMBDA_PROXY_URL"
-"""By which the emulator is told where a function is."""
+"""Variable that says to the emulator where a function is."""
 SECRET_BITS = 256
 TIMEOUT_SECONDS_MAX = 900
-"""Of any function. The emulator waits longer than the runner, who ends what takes too long: loading
-a function has time of its own."""
+"""Greatest timeout of any function, in seconds. The emulator waits longer than the runner, who ends
+what takes too long: loading a function has time of its own."""
 
 Invoke = Callable[[str, object], Outcome]
 

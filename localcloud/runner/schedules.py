@@ -16,7 +16,7 @@ _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 DAYS_AHEAD_MAX = 366 * 4
 
 Next = Callable[[float], float]
-"""From a time in seconds since 1970 to the next one after it at which something fires."""
+"""A function from a time in seconds since 1970 to the next one at which something fires."""
 
 
 def next_after(expression: str) -> Next:

@@ -12,7 +12,7 @@ from localcloud.templates.running import MachineSpec
 
 DRIVER_VARIABLE = "spark.yarn.appMasterEnv."
 SUBMITS = ("spark-submit", "--deploy-mode", "cluster")
-"""What each step begins with that is run here."""
+"""First words of each step that is run here."""
 
 
 class EmulatedSparkClusters:

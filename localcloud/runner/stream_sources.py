@@ -16,8 +16,8 @@ from localcloud.templates.running import FunctionSpec, StreamSourceSpec
 from localcloud.templates.stream_filters import matches
 
 AGAIN_SECONDS = 60
-"""After which a batch that failed calls its function again. Lambda waits less, and longer each
-time."""
+"""Seconds after which a batch that failed calls its function again. Lambda waits less, and longer
+each time."""
 
 Batch = list[Any]
 """Records as a function gets them."""

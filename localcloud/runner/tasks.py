@@ -21,7 +21,7 @@ from localcloud.templates.running import TaskSpec
 
 INHERITED = ("PATH", "LD_LIBRARY_PATH")
 KILLED = 137
-"""What Docker says of a container that was killed."""
+"""Exit code that Docker reports of a container that was killed."""
 
 
 class Task:

@@ -22,7 +22,7 @@ from localcloud.services.emulator import REGION
 from localcloud.templates.running import MIB, FunctionSpec
 
 LOOK_SECONDS = 0.1
-"""How often memory is looked at while a function runs."""
+"""Seconds between looks at memory while a function runs."""
 PRIVATE_FOLDER = "/tmp"  # noqa: S108 - the folder that Lambda's documentation promises
 INHERITED = ("PATH", "LD_LIBRARY_PATH")
 LOAD_SECONDS_MAX = 60.0

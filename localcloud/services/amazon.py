@@ -14,10 +14,10 @@ from localcloud.services.emulator import REGION, ROOT_KEY, Emulator
 
 SESSION_SECONDS = 43_200
 RENEWED_SECONDS = 900
-"""How long before its end a session of a role is replaced by a new one."""
+"""Seconds before its end at which a session of a role is replaced by a new one."""
 
 EVENT_SOURCE = "event-source"
-"""In the user agent of what Lambda asks by a function's role. `emulator_requests.py` knows it."""
+"""Part of the user agent of what Lambda asks by a function's role, as in `emulator_requests.py`."""
 
 Client = Any
 """One of boto3's: their classes are made at run time."""

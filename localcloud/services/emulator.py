@@ -22,7 +22,7 @@ REGION = "eu-central-2"
 """A young one: in older regions version 1 of `aws` sends requests to SQS to names of its own
 (`awscli/customizations/overridesslcommonname.py`), whatever `AWS_ENDPOINT_URL` says."""
 ROOT_KEY = "test"
-"""Of the account's root, whom nothing is forbidden: the user's own key, and ours."""
+"""Access key of the account's root, whom nothing is forbidden: the user's own key, and ours."""
 
 PROGRAM = Path(shifted_time.__file__).with_name("emulator_process.py")
 """Not imported: it changes MiniStack where it is loaded."""

@@ -27,7 +27,7 @@ class Template(msgspec.Struct, frozen=True):
     parameters: dict[str, dict[str, Any]]
     assets: Mapping[str, Path]
     dockerfiles: Mapping[str, str]
-    """Of assets that are images: relative to their folder."""
+    """Dockerfiles of assets that are images: relative to their folder."""
 
 
 def read_assembly(folder: Path) -> list[Template]:

@@ -17,7 +17,7 @@ PSEUDO = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 NOTHING = object()
-"""What AWS::NoValue means: as if it were not written."""
+"""The value of AWS::NoValue: as if it were not written."""
 
 _SUBSTITUTED = re.compile(r"\$\{([^!}][^}]*)\}")
 

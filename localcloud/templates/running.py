@@ -13,7 +13,7 @@ from localcloud.templates.images import Image
 
 MIB = 1 << 20
 USUAL_RETRIES = 2
-"""Of a failed call whose caller does not wait, as with Lambda."""
+"""Retries of a failed call whose caller does not wait, as with Lambda."""
 
 
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from constructs import Construct
 from lakebed.config.instance import Deployment
 
 KEY_POLICY = "lakebed:key-policy"
-"""Of the warning."""
+"""Id of the warning."""
 
 
 def key_of(scope: Construct, deployment: Deployment) -> kms.IKey | None:

@@ -20,13 +20,13 @@ from stacks.constructs.python_bundle import target_of
 STARTED_AT_ONCE_MAX = 10
 """Machines that ECS asks for in one step."""
 WARM_UP_SECONDS = 180
-"""From the start of a machine until it has tasks: it boots, and its agent joins the cluster. ECS
-asks for no further ones before."""
+"""Seconds from the start of a machine until it has tasks: it boots, and its agent joins the
+cluster. ECS asks for no further ones before."""
 OF_ECS = autoscaling.CfnAutoScalingGroup.TagPropertyProperty(
     key="AmazonECSManaged", value="", propagate_at_launch=True
 )
-"""By this tag ECS knows groups that it may let grow. It adds it by itself: a deployment must not
-take it away."""
+"""The tag by which ECS knows groups that it may let grow. It adds it by itself: a deployment must
+not take it away."""
 ROOT_DEVICE = "/dev/xvda"
 AGENT = """\
 #!/bin/bash
@@ -34,8 +34,8 @@ echo ECS_CLUSTER={cluster} >>/etc/ecs/ecs.config
 echo ECS_RESERVED_MEMORY=256 >>/etc/ecs/ecs.config
 echo ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION=1m >>/etc/ecs/ecs.config
 """
-"""What a machine runs when it begins: the agent of ECS learns where it belongs, and that what a
-task left on the disk goes with it; else it stays for three hours."""
+"""The script that a machine runs when it begins: the agent of ECS learns where it belongs, and that
+what a task left on the disk goes with it; else it stays for three hours."""
 
 
 class Machines(Construct):

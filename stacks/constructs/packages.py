@@ -30,7 +30,7 @@ from stacks.constructs.wheels import Wheel, normalised, read_wheel
 
 SUMS = "SHA256SUMS"
 RECORDS_BYTES_MAX = 1_800
-"""Of 4,096 that a parameter holds."""
+"""Most bytes of the packages' records, out of 4,096 that a parameter holds."""
 OUR_TOPS = ("containers", "lakebed", "lambdas", "spark_jobs")
 """Folders of our code in bundles and images."""
 

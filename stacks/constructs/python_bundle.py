@@ -40,26 +40,26 @@ RECIPE = 1
 """Counts what is done with packages here: another number makes them anew."""
 
 PYTHON = "3.14"
-"""Of functions on AWS: the newest that it runs."""
+"""Version of Python of functions on AWS: the newest that it runs."""
 SPARK_PYTHON = "3.11"
-"""That releases of EMR with Spark 3.5 and 4.0 have, as `python3.11`."""
+"""Version of Python that releases of EMR with Spark 3.5 and 4.0 have, as `python3.11`."""
 GLIBC_MINORS = range(34, 16, -1)
-"""Of C libraries that wheels ask for: Amazon Linux 2023 has 2.34."""
+"""Minor versions of the C library that wheels may ask for: Amazon Linux 2023 has 2.34."""
 
 UNUSED_SECONDS = 7 * 86_400
-"""After which a bundle, or what bundles are made of, is removed when another is made: each change
-of our code makes one of up to 250 MB."""
+"""Seconds after which an unused bundle, or what bundles are made of, is removed when another is
+made: each change of our code makes one of up to 250 MB."""
 
 THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 BUNDLE_BYTES_MAX = 250 << 20
-"""Unpacked, of what Lambda runs. Source: "Lambda quotas", AWS Lambda Developer Guide."""
+"""Most bytes of what Lambda runs, unpacked. Source: "Lambda quotas", AWS Lambda Developer Guide."""
 SERVICES = (
     *("cloudformation", "dynamodb", "ec2", "ecs", "emr", "emr-serverless", "events", "s3"),
     *("sqs", "ssm", "sts"),
 )
-"""What our functions call; descriptions of the other 400 services stay out."""
+"""Services that our functions call; descriptions of the other 400 services stay out."""
 
 NEVER_LOADED = (
     "_azurefs",
@@ -73,7 +73,8 @@ NEVER_LOADED = (
     "libarrow_s3",
     "libarrow_python_parquet_encryption",
 )
-"""Of Arrow: who speaks to stores and servers, and other formats. Ours are read by obstore."""
+"""Parts of Arrow that are never loaded: clients of stores and servers, and other formats. Our
+objects are read by obstore."""
 
 LEFT_OUT = (
     "bin/*",
@@ -153,19 +154,19 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 STATE = Bundle("state", STATE_ROOMS)
-"""For functions that move no rows: they start without Arrow."""
+"""The bundle of functions that move no rows: they start without Arrow."""
 
 PLANNING = Bundle("state", STATE_ROOMS, has_steps=True)
-"""For the function that plans compactions: the same, and users' strategies."""
+"""The bundle of the function that plans compactions: the same, and users' strategies."""
 
 ROWS = Bundle("rows", ROWS_ROOMS, has_steps=True)
-"""For functions that read rows."""
+"""The bundle of functions that read rows."""
 
 FEEDS = Bundle("feeds", TAKE_ROOMS, has_steps=True)
-"""For the function that takes records of feeds."""
+"""The bundle of the function that takes records of feeds."""
 
 SPARK = Bundle("rows", SPARK_ROOMS, has_steps=True)
-"""For drivers and tasks of Spark, which bring Spark's own packages."""
+"""The bundle of drivers and tasks of Spark, which bring Spark's own packages."""
 
 
 class PythonBundle:

@@ -29,7 +29,7 @@ NO_DEAD_LETTERS = (
 NO_TRACING = "a run makes a few requests, and its log line tells how long it took: nothing to trace"
 WAITED_FOR = "CloudFormation waits for the answer, and says so where none comes"
 ANSWER_HOURS_MAX = 1
-"""How long CloudFormation waits for an answer. Source: `ServiceTimeout` of
+"""Hours that CloudFormation waits for an answer. Source: `ServiceTimeout` of
 `AWS::CloudFormation::CustomResource`, AWS CloudFormation Template Reference."""
 RUNS_UNTIL_ANSWERED = 3
 THIS_MACHINE = "it is synthesized to run on this machine, which has another Python"

@@ -19,7 +19,7 @@ from lakebed.errors import InvalidError, did_you_mean
 REGION, ACCOUNT = "CDK_DEFAULT_REGION", "CDK_DEFAULT_ACCOUNT"
 """Variables that `cdk` sets, where it knows them: by the profile, `AWS_REGION` or the machine."""
 ZONES_WITHOUT_FARGATE = "lakebed:zones-without-fargate"
-"""Of the warning."""
+"""Id of the warning."""
 
 
 def check_region(

@@ -19,7 +19,7 @@ PRICED = (
     "lakebed/costs/prices.py",
     "lakebed/costs/usage_amounts.py",
 )
-"""What budgets need, of the room of costs."""
+"""Modules that budgets need, of the room of costs."""
 
 EVERYWHERE = (
     "lakebed/__init__.py",
@@ -43,7 +43,7 @@ EVERYWHERE = (
     "lakebed/tasks",
     "lakebed/upgrades",
 )
-"""What every bundle and every image holds: settings, errors, the log, and the stores of an
+"""Modules in every bundle and every image: settings, errors, the log, and the stores of an
 instance."""
 
 STATE_ROOMS = (
@@ -73,7 +73,7 @@ STATE_ROOMS = (
     "lakebed/splitting",
     "lambdas",
 )
-"""What functions that move no rows import."""
+"""Modules that functions import which move no rows."""
 
 ROWS_ROOMS = (
     *EVERYWHERE,
@@ -86,7 +86,7 @@ ROWS_ROOMS = (
     "lakebed/user_files",
     "lambdas",
 )
-"""What functions that read rows or users' messages import."""
+"""Modules that functions import which read rows or users' messages."""
 
 WORK_ROOMS = (
     *EVERYWHERE,
@@ -101,22 +101,23 @@ WORK_ROOMS = (
     "lakebed/splitting",
     "lakebed/user_files",
 )
-"""What writes files of rows: tasks and Spark jobs."""
+"""Modules of what writes files of rows: tasks and Spark jobs."""
 
 SPARK_ROOMS = (*WORK_ROOMS, "spark_jobs")
-"""What Spark's drivers and executors import."""
+"""Modules that Spark's drivers and executors import."""
 
 TASK_ROOMS = (*WORK_ROOMS, "lakebed/kernels")
-"""What tasks import: their images have numba, so kernels too. Each image adds its own program from
-`containers`."""
+"""Modules that tasks import: their images have numba, so kernels too. Each image adds its own
+program from `containers`."""
 
 _SOURCES = ("lakebed/backends/kafka", "lakebed/decoding", "lakebed/feeds", "lakebed/landing")
 
 FEED_ROOMS = (*TASK_ROOMS, *_SOURCES)
-"""What tasks of feeds import: sources and decoders, too."""
+"""Modules that tasks of feeds import: sources and decoders, too."""
 
 TAKE_ROOMS = (*WORK_ROOMS, *_SOURCES, "lambdas")
-"""What the function imports that takes records of feeds. It has no numba, so no kernels."""
+"""Modules that the function imports which takes records of feeds. It has no numba, so no
+kernels."""
 
 
 def rooms_of_image(kind: str) -> Sequence[str]:

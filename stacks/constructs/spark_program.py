@@ -17,7 +17,7 @@ from stacks.constructs.python_bundle import ROOT, SPARK, SPARK_PYTHON, bundle_of
 from stacks.partition_permissions import keep_usage, read_usage, report_processes
 
 RELEASE = "emr-spark-8.0.0"
-"""Of EMR, serverless and on clusters: Spark 4.0, on Python 3.11."""
+"""Release of EMR, serverless and on clusters: Spark 4.0, on Python 3.11."""
 
 
 class SparkProgram(Construct):

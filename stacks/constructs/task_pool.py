@@ -35,7 +35,7 @@ from stacks.partition_permissions import keep_usage, report_processes
 
 START_SECONDS_MAX = 60
 STOP_SECONDS = 120
-"""Between SIGTERM and SIGKILL: the most that Fargate grants. Jobs are given back after 90."""
+"""Seconds between SIGTERM and SIGKILL: as many as Fargate grants. Jobs are given back after 90."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

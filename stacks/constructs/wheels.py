@@ -24,9 +24,9 @@ _FILE = re.compile(
 )
 _NEED = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 BYTES_MAX = 250 << 20
-"""Of what a wheel unpacks to: as much as a function may have."""
+"""Most bytes that a wheel unpacks to: as much as a function may have."""
 INSTALLED_FROM = ("purelib", "platlib")
-"""Of the parts of a wheel's `.data`: those that lie among modules. Scripts and headers do not."""
+"""Parts of a wheel's `.data` that lie among modules. Scripts and headers do not."""
 OF_INSTALLERS = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 
 

@@ -34,13 +34,14 @@ from stacks.constructs.scheduled_tables import TRIGGER_SECONDS_MAX
 
 EVERY = Duration.minutes(1)
 SUBMIT_MEMORY_MIB = 1_769
-"""With so much a function has a whole processor, which five thousand files of one message need."""
+"""Memory in MiB with which a function has a whole processor, which five thousand files of one
+message need."""
 SUBMIT_SECONDS_MAX = 45
 """Less than others have: of the ten runs of a new account each takes some from messages that wait
 (tests/stacks/test_quotas.py)."""
 LOST_MINUTES = 5
 DIGEST_CHARACTERS = 8
-"""Of a bucket's name, which may be longer than the name of a rule."""
+"""Characters of the digest of a bucket's name, which may be longer than the name of a rule."""
 
 
 class BatchingStack(Stack):

@@ -23,9 +23,9 @@ from stacks.permissions import accepted_everywhere
 SECONDS_MAX = 60
 RECORDS_AT_ONCE = 100
 FAILED_AGAIN = Duration.minutes(1)
-"""At the latest, a batch that failed calls the function again."""
+"""Longest time until a batch that failed calls the function again."""
 ENDS = ("committed", "rejected", "finished", "failed")
-"""What an end may be called; of some kinds of jobs not all of these are ends."""
+"""Names of ends; of some kinds of jobs not all of these are ends."""
 UNNAMED_STREAMS = "Lambda lists streams before it maps one, and IAM knows no resource for that"
 NOT_KEPT = (
     "a batch is sent again until its records leave the stream, after a day: errors have an alarm,"

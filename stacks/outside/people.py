@@ -48,7 +48,7 @@ NAMED_BY_KIND = (
 )
 QUERY_FUNCTION = "query-answer"
 SENT_KINDS = [shape.kind for shape in JOB_QUEUES if shape.from_users and shape is not QUERIES]
-"""Of messages that ask for work and give no rows back."""
+"""Kinds of messages that ask for work and give no rows back."""
 ALL_KINDS = [shape.kind for shape in ALL_QUEUES]
 EVERY_TABLE = TablePatterns(
     id="*",
@@ -66,7 +66,7 @@ SHARED: dict[SharedPolicy, tuple[PersonRole, ...]] = {
     "parts": ("operator", "admin"),
     "sources": ("writer", "admin"),
 }
-"""Whose roles have a policy beside their own: IAM takes 6,144 characters of one."""
+"""Roles with a policy beside their own, by its part: IAM takes 6,144 characters of one."""
 
 
 class PeopleStack(Stack):

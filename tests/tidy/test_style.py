@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -28,6 +29,11 @@ PREPOSITIONS = re.compile(
 
 QUESTIONS = re.compile(r"(How|What|When|Where|Whether|Which|Who)\b")
 NOT_VERBS = re.compile(rf"{QUESTIONS.pattern}|(A|All|An|Each|The)\b")
+NOT_NOUNS = re.compile(
+    rf"{PREPOSITIONS.pattern}|{QUESTIONS.pattern}"
+    r"|(Also|Among|Below|So|That|They|Those|Unless|Until|Whose|Why)\b"
+)
+"""Openings of a constant's docstring that leave out what the constant is."""
 
 VAGUE = re.compile(r"\b(nobody|somebody|someone|anybody|anyone|whoever|elsewhere)\b", re.IGNORECASE)
 """Subjects and places that the reader has to guess."""
@@ -138,6 +144,18 @@ def opening_without_verbs(source: Source) -> Iterator[str]:
                 yield f"{source.path}: {text[:60]}"
 
 
+def opening_without_nouns(source: Source) -> Iterator[str]:
+    """Yield where the docstring of a constant, a type alias or a field opens with another word than
+    what the thing is."""
+    for node in source.nodes:
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for named, text in pairwise(node.body):
+                if isinstance(named, ast.Assign | ast.AnnAssign) and isinstance(text, ast.Expr):
+                    said = texts_of(text.value)
+                    if NOT_NOUNS.match(said):
+                        yield f"{source.path}:{text.lineno}: {said[:60]}"
+
+
 def texts_of(node: ast.expr) -> str:
     """Return the constant text of an expression, also inside of an f-string or a choice."""
     found = (part for part in ast.walk(node) if isinstance(part, ast.Constant))
@@ -236,6 +254,28 @@ def test_modules_and_functions_open_with_what_they_do() -> None:
 )
 def test_a_docstring_that_does_not_open_with_what_is_done_is_found(text: str) -> None:
     assert list(opening_without_verbs(Source("lakebed/x.py", text)))
+
+
+def test_constants_open_with_what_they_are() -> None:
+    assert [found for source in product() for found in opening_without_nouns(source)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'LEASE_SECONDS = 5\n"""Of a worker."""\n',
+        'LEASE_SECONDS: Final = 5\n"""How long a worker has a lease."""\n',
+        'Seconds = float\n"""Until a lease ends."""\n',
+        'class Lease:\n    seconds: float\n    """After which it ends."""\n',
+    ],
+)
+def test_a_constant_that_does_not_open_with_what_it_is_is_found(text: str) -> None:
+    assert list(opening_without_nouns(Source("lakebed/x.py", text)))
+
+
+def test_a_constant_that_opens_with_what_it_is_is_allowed() -> None:
+    text = 'LEASE_SECONDS = 5\n"""Seconds that a worker has a lease."""\n'
+    assert not list(opening_without_nouns(Source("lakebed/x.py", text)))
 
 
 def test_each_field_of_a_class_is_explained_on_a_line_of_its_own() -> None:

@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     from types_boto3_sts import STSClient
 
 CONNECT_SECONDS, ANSWER_SECONDS, LONG_POLL_SECONDS = 5, 10, 30
-"""How long to wait for a connection, for an answer, and for one to a long poll of 20 s."""
+"""Seconds to wait for a connection, for an answer, and for one to a long poll of 20 s."""
 
 LARGE_SECONDS = 120
-"""How long to wait for an answer that S3 puts large objects together for."""
+"""Seconds to wait for an answer that S3 puts large objects together for."""
 
 CONNECTIONS_MAX = 64
 
 USER_AGENT = f"lakebed Boto3/{boto3.__version__}"
-"""Who asks. What botocore would say is put together twice for each request, a sixth of its time."""
+"""The client's name in each request. botocore would put its own together twice for each request, a
+sixth of its time."""
 
 CREDENTIALS_KEPT = timedelta(minutes=5)
 """boto3 renews them ten minutes before they end."""

@@ -11,8 +11,8 @@ from lakebed.backends.aws.service_answers import AMAZON_BUCKET
 from lakebed.model.paths import check_path
 
 VERSIONS_MAX = 1_000
-"""What one request lists. A name is used once, so an object has one version, and a mark for each
-time it was deleted."""
+"""Versions that one request lists. A name is used once, so an object has one version, and a mark
+for each time it was deleted."""
 
 
 class DeletedObjects:

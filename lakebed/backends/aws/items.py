@@ -23,10 +23,10 @@ IS_NEW = f"attribute_not_exists({PARTITION_KEY})"
 """The condition that no item has the key."""
 
 PUT_AT_ONCE = 25
-"""What one request of DynamoDB puts."""
+"""Items that one request of DynamoDB puts."""
 
 WRITES_AT_ONCE = 100
-"""What one transaction of DynamoDB writes."""
+"""Writes that one transaction of DynamoDB takes."""
 
 
 class WriteCondition(msgspec.Struct, frozen=True):

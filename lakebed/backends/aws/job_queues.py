@@ -42,23 +42,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REQUEST_BYTES_MAX = 256 * 1024
-"""Of all messages in one request."""
+"""Most bytes of all messages in one request."""
 ATTRIBUTE_BYTES = 64
-"""What a message has beside its body."""
+"""Bytes of a message besides its body."""
 WAIT_SECONDS_MAX, HIDDEN_SECONDS_MAX = 20, 43_200
 
 _SENT = "sent"
 _BASE64 = "base64:"
 _DEAD = "dead/"
 _ALONE = "-"
-"""What the group of a message that has none begins with."""
+"""First character of the group of a message that was sent without one."""
 _SYSTEM: list[MessageSystemAttributeNameType] = [
     "ApproximateReceiveCount",
     "MessageGroupId",
     "SentTimestamp",
 ]
 _TEXT = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
-"""What SQS lets a body consist of."""
+"""Pattern of the texts that SQS accepts as a body."""
 _STALE_CODES = {"ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidParameterValue"}
 
 _SEND = Request(what="sending messages", needs="sqs:SendMessage", writes=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PARTS_MAX = 10_000
-"""What S3 takes of one object."""
+"""Most parts that S3 takes of one object."""
 
 PARTS_AT_ONCE, BYTES_AT_ONCE = 3, 256 << 20
 """Parts on their way at the same time: so many, of so many bytes. One may always be."""
@@ -45,7 +45,7 @@ SHARE_OF_SENT = 1_250
 Larger ones reach further."""
 
 WHOLE: Final = "FULL_OBJECT"
-"""How S3 calls a checksum of all bytes. The other kind is a checksum of the parts' checksums."""
+"""S3's name for a checksum of all bytes. The other kind is a checksum of the parts' checksums."""
 
 BOTO_NAMES = {
     "endpoint": "endpoint_url",
@@ -54,7 +54,7 @@ BOTO_NAMES = {
     "secret_access_key": "aws_secret_access_key",
     "session_token": "aws_session_token",
 }
-"""How boto3 names what obstore's configuration says."""
+"""boto3's names for the keys of obstore's configuration."""
 
 _CRC64 = anycrc.Model("CRC64-NVME")
 

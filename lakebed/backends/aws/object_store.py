@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 OBJECTS, UNFINISHED = "objects", "unfinished"
 PAGE_KEYS = 1_000
-"""What S3 lists, and deletes, at the most with one request."""
+"""Most keys that S3 lists, or deletes, with one request."""
 REQUESTS_AT_ONCE = 10
-"""How many ranges one call of obstore reads at the same time; more are read by more calls."""
+"""Ranges that one call of obstore reads at the same time; more are read by more calls."""
 READERS, FACTS_MAX = 32, 1_024
 """Threads, made when needed: so many files' ranges, or tens of ranges of one, come at once."""
 STREAM_BYTES = 4 << 20
@@ -78,7 +78,7 @@ class S3ObjectStore:
     """
 
     folder: ClassVar[str] = OBJECTS
-    """Below which objects lie."""
+    """The folder below which objects lie."""
 
     def __init__(
         self,

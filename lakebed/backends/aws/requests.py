@@ -26,7 +26,7 @@ from lakebed.ports.clock import Clock
 T = TypeVar("T")
 
 UNSENT = (Meaning.UNREACHABLE, Meaning.NO_CREDENTIALS)
-"""What no store has seen, and costs nothing."""
+"""Failures of requests that no store has seen, and that cost nothing."""
 
 
 class ConditionError(ConflictError):

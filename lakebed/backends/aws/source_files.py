@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 SCHEME = "s3://"
 GET_SECONDS = 3_600
-"""For one file, with all its bytes."""
+"""Most seconds that reading one file, with all its bytes, may take."""
 READ_HINT = "let these credentials read it, an instance's role; then send it again"
 FILES_MAX = 1_000_000
-"""Below one folder: more are a bulk import's, or a mistake."""
+"""Most files below one folder: more are a bulk import's, or a mistake."""
 
 
 class PlainS3Objects(S3ObjectStore):

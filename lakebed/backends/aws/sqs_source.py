@@ -33,10 +33,10 @@ FORGOTTEN_AFTER = 100_000
 """Items that a reader deleted and knows: a standard queue may show a message again."""
 ITEM_BYTES = 16
 GATHERED_SHARE = 1 / 4
-"""Of the time that messages are hidden, which one read spends receiving at the most: those that it
-got first must not be seen again meanwhile, or it would receive them for ever."""
+"""Greatest share of the time for which messages are hidden that one read spends receiving: the
+messages that it got first must not be seen again meanwhile, or it would receive them for ever."""
 MESSAGES_MAX = 100_000
-"""In hand of one reader. SQS allows 120,000 in flight of a queue, of a FIFO queue as well."""
+"""Most messages that one reader holds. SQS allows 120,000 in flight of any queue."""
 
 _RECEIVE = Request(what="receiving messages", needs="sqs:ReceiveMessage")
 _DELETE = Request(what="deleting messages", needs="sqs:DeleteMessage")

@@ -37,7 +37,8 @@ STOPPED_IN_ORDER = {
 """Operators stopped the task, or its machine was taken back or broke down: it gave its job back, or
 its message comes back."""
 ON_DEMAND: dict[str, Any] = {"launchType": "FARGATE"}
-"""Also of a cluster that has no capacity providers yet, while an instance is updated."""
+"""Launch on demand, also in a cluster that has no capacity providers yet, while an instance is
+updated."""
 SPOT: dict[str, Any] = {
     "capacityProviderStrategy": [{"capacityProvider": "FARGATE_SPOT", "weight": 1}]
 }

@@ -49,7 +49,7 @@ second."""
 
 PAGE_ENTRIES = 1_000
 OBJECTS_AT_ONCE, OBJECT_BYTES_AT_ONCE = 64, 4 << 20
-"""So many bodies in the object store are read at the same time."""
+"""Most bodies in the object store that are read at the same time, and most bytes of them."""
 
 EMPTIED_AT_ONCE = 2_000
 """Entries that a truncation empties before it notes how far it is."""
@@ -58,7 +58,7 @@ TIME_AGE_SECONDS_MAX = 300.0
 """An older answer's time is not trusted: this machine may have slept."""
 
 IN_PART_SECONDS = (0.0, 0.02, 0.1)
-"""Waited before each look for an entry of a transaction that is seen in part."""
+"""Seconds to wait before each look for an entry of a transaction that is seen in part."""
 
 _TABLES = ":tables"
 _FREE = WriteCondition(IS_NEW)

@@ -12,7 +12,7 @@ from lakebed.errors import LakebedError
 from lakebed.model.names import TransactionNumber
 
 RECENT_MAX = 50
-"""How many puts and deletes a listing may not know of yet."""
+"""Most recent puts and deletes that a listing may not know of yet."""
 
 
 class Fault(StrEnum):

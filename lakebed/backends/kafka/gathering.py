@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 FIRST_MILLIS = -62_135_596_800_000
 LAST_MILLIS = 253_402_300_799_999
-"""Of the years 1 to 9999. A producer may write any number for a time; those beyond are none."""
+"""The last millisecond of the year 9999. A producer may write any number for a time; a number
+beyond the years 1 to 9999 is no time."""
 
 
 class Gathered(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ INVALID = {
     "UNSUPPORTED_VERSION",
 }
 ENOUGH = {"GROUP_AUTHORIZATION_FAILED", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-"""They concern the offsets of a group, which no record waits for."""
+"""Errors that concern the offsets of a group, which no record waits for."""
 
 
 def translated(error: KafkaError, problem: str, **facts: object) -> LakebedError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOGGER = "lakebed.kafka"
 LINE_CHARACTERS_MAX = 300
 LINES_MAX = 5
-"""Of one kind, in a row: a broker that is away would be logged twenty times a second."""
+"""Most log lines of one kind in a row: a missing broker would be logged twenty times a second."""
 NO_GROUP = "lakebed"
 """librdkafka wants a consumer group, also from who never joins one."""
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, TopicPartition
 
 MESSAGES_MAX = 5_000
-"""Taken from librdkafka at once, where they are small."""
+"""Most messages that are taken from librdkafka at once, where they are small."""
 BYTES_AT_ONCE = 4 << 20
 WAIT_SECONDS = 0.1
-"""How long one reader keeps the consumer for itself while it waits."""
+"""Seconds that one reader keeps the consumer for itself while it waits."""
 SHARE_BYTES_MIN = 64 << 10
 AWAY_SECONDS = 2.0
-"""How long all brokers are away before a reader hears of it."""
+"""Seconds that all brokers must be away before a reader hears of it."""
 
 
 class At(NamedTuple):

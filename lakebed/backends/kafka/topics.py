@@ -24,7 +24,7 @@ TOPICS_A_REQUEST = 500
 KAFKAS_OWN = "__"
 NO_ID = "-"
 ZERO = "A" * 22
-"""How 16 bytes of zero are written, which stand for no id."""
+"""Text form of 16 zero bytes, which stand for no id."""
 _NAME = re.compile(r"([\w.-]{1,249}):(\d{1,10})@([\w-]{1,40})", re.ASCII)
 
 

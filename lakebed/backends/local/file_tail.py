@@ -23,7 +23,7 @@ from lakebed.model import disk_errors
 from lakebed.ports.record_source import Records, SourceSplit
 
 HEAD_BYTES = 1_024
-"""Of the first line, that a file is known by."""
+"""Most bytes of the first line that identify a file."""
 LINE_BYTES_MAX = 64 << 20
 READING = "reading a file of a feed"
 

@@ -67,7 +67,7 @@ INSERT INTO message (queue, visible_at, body, sent_at, message_group, checksum)
 VALUES (?1, ?2, ?3, ?4, ?5, row_checksum(?1, ?3, ?4, ?5))"""
 _IS_WHOLE = "checksum IS row_checksum(queue, body, sent_at, message_group)"
 DAMAGED = b"\x00damaged: "
-"""Before the body of a dead letter that contradicts its checksum: no reader takes it for one."""
+"""Prefix of the body of a dead letter that contradicts its checksum: no reader takes it for one."""
 _FORGET_ONCE = "DELETE FROM once WHERE at <= ?"
 _TAKE_ONCE = """
 INSERT INTO once VALUES (?1, ?2, ?3, row_checksum(?1, ?2, ?3))

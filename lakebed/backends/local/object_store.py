@@ -43,7 +43,7 @@ from lakebed.ports.object_store import ObjectFacts, ObjectRanges
 
 BUFFER_BYTES = 1 << 20
 SYNC_BYTES = 8 << 20
-"""So much at a time goes to the disk while more is written."""
+"""Bytes that go to the disk at a time while more is written."""
 _CRC64 = anycrc.Model("CRC64-NVME")
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _serial = itertools.count()
@@ -116,7 +116,7 @@ class LocalObjectStore:
     """
 
     folder: ClassVar[str] = "objects"
-    """Below which objects lie."""
+    """The folder below which objects lie."""
     unfinished_folder: ClassVar[str] = "unfinished"
 
     def __init__(self, root: str | os.PathLike[str], clock: Clock, *, durable: bool = True) -> None:

@@ -34,12 +34,12 @@ from lakebed.statestore.table_state.format_number import columns_of, format_numb
 PROVEN_BYTES_MAX = 1 << 20
 """A file of at most so many bytes is checked by SQLite when it is opened: about a millisecond."""
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
+"""Errors of a database, a damaged one too: SQLite quotes its names, and they may be no text."""
 _UNFIT = "user-defined function raised exception"
 """Our functions take every value that we write. SQLite says so when it cannot hand one over."""
 LET_WRITE = "let the user who runs this read and write there"
 BUSY_SECONDS = 10.0
-"""How long a statement waits for other processes before it is refused."""
+"""Seconds that a statement waits for other processes before it is refused."""
 
 
 class SqliteDatabase:

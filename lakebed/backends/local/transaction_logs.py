@@ -42,7 +42,7 @@ KNOWN_LOGS_MAX = 1_024
 
 SUFFIX = ".sqlite"
 PARTS = ("-wal", "-shm", "")
-"""Of a log's files, in the order in which they are removed: none is read without the last."""
+"""Suffixes of a log's files, in the order of their removal: none is read without the last."""
 _SCHEMA = """
 CREATE TABLE entry (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE truncated (below INTEGER NOT NULL) STRICT;

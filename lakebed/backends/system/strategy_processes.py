@@ -26,10 +26,10 @@ from lakebed.errors import StrategyError, did_you_mean
 from lakebed.ports.compaction_strategies import Ask, LeafFile
 
 SECONDS_MAX = 15.0
-"""For a table: the start of the process, and all its leaves. A run of the function that plans has
-120, and works on ten tables."""
+"""Most seconds for a table: the start of the process, and all its leaves. A run of the function
+that plans has 120, and works on ten tables."""
 ANSWER_BYTES_MAX = 4 << 20
-"""For a leaf. A leaf has at most 10,000 files, of names that take 50 bytes."""
+"""Most bytes of an answer for a leaf: a leaf has at most 10,000 files; a name takes 50 bytes."""
 
 PROGRAM = f"""
 import json, sys

@@ -26,13 +26,13 @@ from lakebed.ports.clock import Clock
 
 CONNECTIONS_MAX = 256
 IDLE_SECONDS, HEAD_SECONDS, ANSWER_SECONDS = 60.0, 30.0, 30.0
-"""Until a request begins; for its head; for its answer to be taken."""
+"""Most seconds until a request begins, for its head, and for its answer to be taken."""
 BODY_SECONDS, BODY_BYTES_PER_SECOND = 30.0, 256 << 10
 """A body may take so long, and a second more for each so many bytes."""
 LEFT_OVER_BYTES, LEFT_OVER_SECONDS = 4 << 20, 2.0
-"""Of a body that is not wanted: read, so that its sender comes to hear why."""
+"""Most bytes and seconds that an unwanted body is read, so that its sender receives the reason."""
 LINE_BYTES_MAX = 8_192
-"""Of the first line of a request."""
+"""Most bytes of the first line of a request."""
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CUT = re.compile(r"[\r\n\0]")

@@ -24,16 +24,16 @@ from lakebed.ports.schema_registry import (
 )
 
 ANSWER_SECONDS: Final = 5.0
-"""For a whole answer."""
+"""Most seconds until an answer is complete."""
 QUESTION_SECONDS: Final = 20.0
-"""For a schema with all that it refers to, tries and waits."""
+"""Most seconds for a schema with all that it refers to, tries and waits included."""
 TRIES_MAX: Final = 3
 FIRST_WAIT_SECONDS: Final = 0.2
-"""Before the second try; before the third it is twice that."""
+"""Seconds to wait before the second try; before the third it is twice that."""
 _OK, _MISSING, _BUSY, _SLOW, _REDIRECTS, _SERVER = 200, 404, 429, 408, range(300, 400), 500
 _REFUSED: Final = (401, 403)
 _UNKNOWN_CODES: Final = range(40401, 40404)
-"""Of its own errors: no such subject, version or schema."""
+"""The registry's own error codes for no such subject, version or schema."""
 _ID_MAX: Final = (1 << 31) - 1
 _PROTOBUF: Final = "protobuf"
 _SERIALIZED: Final = "?format=serialized"

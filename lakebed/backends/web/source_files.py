@@ -17,7 +17,7 @@ from lakebed.ports.source_files import SourceFile
 
 SCHEMES = ("https", "http")
 ANSWER_SECONDS = 60.0
-"""How long a server may say nothing."""
+"""Most seconds that a server may send nothing."""
 ASKING = {"User-Agent": "lakebed"}
 PIECE_BYTES = 1 << 20
 SERVER_ERRORS = 500

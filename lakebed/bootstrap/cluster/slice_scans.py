@@ -30,7 +30,7 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.version_pin import VersionPin
 
 PIN_SECONDS = 3_600
-"""When a frame is used for the last time is not known: its version is kept so long."""
+"""Seconds that a frame's version is kept: the last use of a frame is not known."""
 
 PIN_SECONDS_MAX = 30 * 86_400
 SLICE_BYTES = 32 << 20

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lakebed.ports.table_marks import TableMarks
 
 TIME_SECONDS_MAX = 60.0
-"""How old a time that the store told may be, to be compared with this clock."""
+"""Greatest age of the store's time, in seconds, for a comparison with this clock."""
 
 
 class Examination:

@@ -18,12 +18,12 @@ from lakebed.statestore.table_state.figures import state_bytes
 from lakebed.upgrades.judge_upgrade import UpgradeStatus
 
 SURVEY_SECONDS_MAX = 10.0
-"""For all tables; those that are left then were not looked at."""
+"""Most seconds for all tables together; tables that are left then are not looked at."""
 DAY_SECONDS, SILENT_SECONDS = 86_400, 3_600
 REPORTS_MAX = 200
 LETTERS_SENT_MAX = 1_000
 QUEUE_DAMAGED = "queue-damaged"
-"""What `fsck` calls it: no leftover, though it is looked for among these."""
+"""The code that `fsck` gives a damaged queue: no leftover, though it is looked for among these."""
 
 
 class SeenLake:

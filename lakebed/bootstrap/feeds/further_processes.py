@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 LOOK_SECONDS = 1.0
 PROCESSES_MAX = 64
-"""With the first one."""
+"""Most processes, the first one included."""
 PROGRAM = """
 from lakebed.bootstrap.feeds.further_processes import end_with
 from lakebed.cli.main import main

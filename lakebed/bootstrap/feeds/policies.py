@@ -26,10 +26,9 @@ from lakebed.statestore.log_entries.feed_changes import ONCE_SECONDS_MIN
 from lakebed.statestore.open_table import OpenTable
 
 ITEMS_SPARED = 1_000_000
-"""Of a landing table: the newest that stay known, whatever their age."""
+"""The newest items of a landing table that stay known, whatever their age."""
 PASSED_SECONDS_MIN = 2 * 86_400
-"""Of a landing table of objects: for so long after readers have passed an object it knows when it
-was taken."""
+"""Fewest seconds that a landing table knows when an object was taken, after readers passed it."""
 
 
 def check_policy(policy: Policy, table: OpenTable, *, at: str) -> None:

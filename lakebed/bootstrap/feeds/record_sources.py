@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AnySource = RecordSource[pa.RecordBatch]
 NAMES_SETTLE_SECONDS = 60.0
-"""How much later an object may appear than one whose name comes behind its own."""
+"""Most seconds that an object may appear later than one whose name sorts behind its own."""
 
 
 class SourceParts(NamedTuple):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakebed.config.deployments.instance_resources import InstanceResources
 
 SECRETS_FOLDER = "secrets"
-"""Of a lake in a directory: a file each, which only its owner may read."""
+"""The folder of the secrets of a lake in a directory: one file each, readable only by its owner."""
 
 
 class FeedStores(NamedTuple):

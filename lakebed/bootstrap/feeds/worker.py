@@ -37,8 +37,8 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases, WorkerId
 
 ENDINGS_SECONDS = 60.0
-"""How often a worker looks for connections that a table has not forgotten. Who dropped them does it
-at once, unless it dies."""
+"""Seconds between two searches of a worker for connections that a table has not forgotten. The
+process that drops a connection forgets it at once, unless it dies."""
 
 
 class WorkerParts(TypedDict):

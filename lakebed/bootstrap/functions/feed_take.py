@@ -19,7 +19,7 @@ from lakebed.config.environments import FeedTakeEnvironment, environment_of
 from lakebed.config.functions import states_bytes_max
 
 TAKE_SECONDS_MAX = 90.0
-"""Of one run; then it commits what it holds. The function is ended after twice as long."""
+"""Most seconds of a run; then it commits what it holds. The function ends after twice as long."""
 
 
 class TakeFeeds:

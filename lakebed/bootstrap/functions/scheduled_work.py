@@ -143,4 +143,4 @@ WORKS: Mapping[str, Build] = {
     SWEEP: _sweep_objects,
     SNAPSHOTS: _write_snapshot,
 }
-"""How each kind of scheduled work is built."""
+"""The function that builds each kind of scheduled work."""

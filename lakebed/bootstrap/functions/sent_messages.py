@@ -9,7 +9,7 @@ from lakebed.errors import NewerFormatError
 from lakebed.ports.job_queue import JobQueue, Received, upgrade_wait_seconds
 
 RETRY_SECONDS = 120.0
-"""After which a message that failed is tried again."""
+"""Seconds until a message that failed is tried again."""
 
 Record = Mapping[str, Any]
 

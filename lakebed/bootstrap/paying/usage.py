@@ -13,7 +13,7 @@ from lakebed.ports.paying.usage_ledger import UsageLedger
 from lakebed.tasks.usage_keeper import RunsOn, UsageKeeper
 
 FUNCTION_MEMORY_VARIABLE = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
-"""Of this function, in MiB, as Lambda says."""
+"""The variable in which Lambda gives the memory of this function, in MiB."""
 
 
 def counted_process(ledger: UsageLedger | None, clock: Clock) -> UsageKeeper:

@@ -13,7 +13,7 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.job_tracker import BEGINNING
 
 ROWS_MAX = 100_000
-"""Of a report that has no bound of its own."""
+"""Most rows of a report that has no bound of its own."""
 
 Failed = Callable[[str], None]
 

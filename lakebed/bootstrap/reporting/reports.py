@@ -26,7 +26,7 @@ from lakebed.tasks.job_pages import PAGE, each_job
 
 LETTERS_MAX = 1_000
 NAMELESS = TableName("")
-"""Where the name of a table would stand, of jobs that name none that there is."""
+"""The table name in reports of jobs that name no table, or one that does not exist."""
 
 
 def report_of(app: App, name: str, asked: AskedReport) -> Report:

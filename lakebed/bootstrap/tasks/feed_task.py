@@ -23,7 +23,8 @@ from lakebed.ports.leases import WorkerId
 from lakebed.tasks.task_loop import LOOK_SECONDS, Ending, StopRequest
 
 AGE_SHARE_SPARED = 1 / 12
-"""Of the greatest age, at random: tasks that were started together do not end together."""
+"""Greatest share of a task's age that is left out, at random: tasks that were started together do
+not end together."""
 
 
 class FeedTask:

@@ -38,17 +38,18 @@ from lakebed.tasks.task_reports import TaskReports
 from lakebed.tasks.worker import FailurePolicy, JobHandler, Visibility, Worker
 
 HIDDEN_SECONDS = 120.0
-"""Of a job's message, and again while it runs: after a task was killed, so long until another."""
+"""Seconds that a job's message is hidden, and again while the job runs: after a task was killed,
+another one gets the job after so long."""
 RETRY_SECONDS = 120.0
-"""Until a job that failed is tried again: compaction, or a store, has caught up by then."""
+"""Seconds until a job that failed is tried again: compaction, or a store, has caught up by then."""
 GRACE_SECONDS = 90.0
-"""For a job to end in. The platform kills a task 120 s after it asked it to stop."""
+"""Most seconds that a job has to end. The platform kills a task 120 s after it asked it to stop."""
 
 EXIT_CODES: dict[Ending, int] = {"failures": 1, "outdated": NewerFormatError.exit_code}
-"""Of a task, by its end: those by which an operator is called. Others: 0."""
+"""Exit codes of a task, by its end: those by which an operator is called. Other ends: 0."""
 
 END_PROCESS = partial(os._exit, 0)
-"""At once: threads of a job would hold it up."""
+"""Ends the process at once: threads of a job would hold it up."""
 
 EnvironmentT = TypeVar("EnvironmentT", bound=TaskEnvironment)
 

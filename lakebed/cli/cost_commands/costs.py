@@ -23,7 +23,7 @@ PRICES_HELP = (
 
 
 SHOW = "show"
-"""What `lakebed cost` does when it is given no command: `lakebed cost trips`."""
+"""The command that `lakebed cost` runs when it is given none: `lakebed cost trips`."""
 UNITS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _OF_VALUE = ("--lake", "--at")
 """Options of every command that are followed by a value."""

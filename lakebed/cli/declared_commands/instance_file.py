@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lakebed.config.instance import InstanceId
 
 FILE_NAME = "lakebed.toml"
-"""In the folder of an instance, beside that of its tables."""
+"""The file of settings in the folder of an instance, beside the folder of its tables."""
 
 
 class SettingsFile:

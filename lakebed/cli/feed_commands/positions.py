@@ -182,7 +182,7 @@ def windows(
 
 
 COMMANDS: tuple[click.Command, ...] = (positions, ledger, gaps, windows)
-"""Of `lakebed feed`."""
+"""Commands of `lakebed feed` that show positions, ledgers, gaps and windows."""
 
 
 def _position_cells(kept: KeptPosition) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ def format_named(path: Path) -> Format:
 
 
 UNFINISHED_LETTERS = 60
-"""Of a file's name: with an end of its own it must be no longer than names may be."""
+"""Characters of a file's name that an unfinished file keeps: with the suffix of its own, its name
+must not become longer than names may be."""
 
 
 def write_rows(

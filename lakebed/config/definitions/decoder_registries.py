@@ -20,7 +20,7 @@ FRAMINGS_OF: Final[Mapping[str, Sequence[Framing]]] = {
     "protobuf": ("registry", "glue"),
     "avro": ("registry", "glue", "container", "datum"),
 }
-"""By format. Records of other formats have nothing in front of them."""
+"""Framings by format. Records of other formats have nothing in front of them."""
 _GLUE: Final = re.compile(r"glue(:[a-z]{2,4}(-[a-z]+)+-[0-9])?")
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 

@@ -14,7 +14,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.names import table_name
 
 TABLES_MAX = 100
-"""Of one route: each table reads the whole source by itself."""
+"""Most tables of one route: each table reads the whole source by itself."""
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 

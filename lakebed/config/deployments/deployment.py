@@ -13,7 +13,7 @@ from lakebed.config.instance import Deployment, instance_id, instance_settings
 from lakebed.errors import InvalidError
 
 FILE = "file"
-"""In the context of a synthesis: the path of the instance's file."""
+"""The key in a synthesis's context that holds the path of the instance's file."""
 
 
 def deployment_of(context: Mapping[str, object]) -> Deployment:

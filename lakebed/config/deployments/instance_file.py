@@ -25,7 +25,7 @@ NAME, INSTANCE, WITHOUT, TAGS, PACKAGES = "name", "instance", "without", "tags",
 PREFIXED = ("notices", "people")
 """Sections whose keys are settings: `reader` of `[people]` is `people_reader`."""
 PARTS = (INSTANCE, WITHOUT, TAGS, PACKAGES, *PREFIXED)
-"""What a file may hold at its top."""
+"""Names that a file may hold at its top."""
 LISTED = (
     *("account_quotas", "feed_ports", "feed_queues", "feed_secrets"),
     *("sources", "subnet_ids", "zones"),

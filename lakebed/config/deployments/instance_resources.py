@@ -14,7 +14,7 @@ from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 
 RESOURCES_FORMAT = 1
 RESOURCES_BYTES_MAX = 4_096
-"""That a parameter holds which costs nothing."""
+"""Most bytes of a parameter that costs nothing."""
 
 
 class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):

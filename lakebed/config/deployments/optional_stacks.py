@@ -32,7 +32,7 @@ ALWAYS = (
     "snapshots",
     "address",
 )
-"""What each instance has: a table is not kept whole and quick without these."""
+"""Stacks that each instance has: a table is not kept whole and quick without these."""
 
 
 class OptionalStack(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ NEEDS = (
         cure="set feed_workers_max=0",
     ),
 )
-"""Of optional stacks. What is always there is needed without being listed."""
+"""Needs of optional stacks. A stack that is always there is needed without being listed."""
 
 STACK_NAMES = tuple(stack.name for stack in OPTIONAL_STACKS)
 _BY_NAME = {stack.name: stack for stack in OPTIONAL_STACKS}

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from lakebed.errors import InvalidError
 
 TAGS_MAX = 40
-"""Of 50 that a resource may have: others are ours, and an operator's own."""
+"""Most tags, out of 50 that a resource may have: others are ours, and an operator's own."""
 CHARACTERS_MAX = 1_500
-"""Of all tags together: a function that tags what it starts has them in a variable."""
+"""Most characters of all tags together: a function that tags what it starts has them in a variable
+of its environment."""
 
 _KEY = re.compile(r"[\w.:/=+@ -]{1,128}")
 _VALUE = re.compile(r"[\w.:/=+@ -]{0,256}")

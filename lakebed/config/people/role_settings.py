@@ -17,7 +17,7 @@ PERSON_ROLES: tuple[PersonRole, ...] = get_args(PersonRole)
 PRINCIPALS_MAX = 20
 """A trust policy has 2,048 characters."""
 TRUST_CHARACTERS_MAX = 1_700
-"""Of these ARNs; the rest is for what stands around them."""
+"""Most characters of these ARNs; the rest is for what stands around them."""
 
 _PRINCIPAL = r"arn:aws[a-z-]*:iam::[0-9]{12}:(root|(user|role)/[A-Za-z0-9_+=.@/-]{1,512})"
 _PATTERN = rf"\A({_PRINCIPAL}(,{_PRINCIPAL})*)?\Z"

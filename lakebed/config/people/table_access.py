@@ -20,7 +20,7 @@ Statement = dict[str, Any]
 TableAccess = Literal["read", "write"]
 
 FILE_WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
-"""What it takes to put an object, at once or in parts."""
+"""Permissions to put an object, at once or in parts."""
 
 
 class LakeArns(msgspec.Struct, frozen=True, kw_only=True):

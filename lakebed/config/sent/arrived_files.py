@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 SOURCE, ARRIVED = "aws.s3", "Object Created"
-"""What a rule picks out, and what an event says."""
+"""The source that a rule selects, and the type of its events."""
 
 
 class _Bucket(msgspec.Struct):

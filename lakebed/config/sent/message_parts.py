@@ -11,7 +11,7 @@ from lakebed.model.addresses import NAME_LENGTH_MAX, NAMED_FILES_MAX, check_name
 from lakebed.model.names import job_id, table_name
 
 LENGTH_TOLD = 80
-"""Of a value that is not allowed."""
+"""Most characters of a refused value that an error shows."""
 
 
 def validated_by(check: Any) -> AfterValidator:  # noqa: ANN401 - any function of one argument

@@ -11,13 +11,13 @@ from lakebed.errors import InvalidError
 _TYPE = r"[a-z0-9-]{2,30}\.[a-z0-9-]{2,30}"
 
 LOGS_PREFIX = "spark-logs"
-"""Of what clusters log, in the data bucket: beside the lake."""
+"""Prefix of the clusters' logs in the data bucket: beside the lake."""
 
 TYPES = {
     "arm64": "m7g.2xlarge,m6g.2xlarge,r7g.2xlarge",
     "x86_64": "m7i.2xlarge,m6i.2xlarge,r7i.2xlarge",
 }
-"""Of machines, by processor: eight cores, so two executors each."""
+"""Types of machines, by processor: eight cores, so two executors each."""
 
 BulkImportVcpus = Annotated[
     int,

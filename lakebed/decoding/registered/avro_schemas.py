@@ -20,11 +20,12 @@ from fastavro.schema import SchemaParseException, UnknownType
 from lakebed.ports.schema_registry import SCHEMA_BYTES_MAX, RegisteredSchema
 
 DEPTH_MAX: Final = 100
-"""Of types within types, by their names too: fastavro goes down without a look at the stack."""
+"""Greatest depth of types within types, also by name: fastavro descends without a look at the
+stack. Deeper schemas are not read."""
 OBJECTS_OF_BYTE_MAX: Final = 8
-"""That an item of a list or map may become; a hundred nulls in one byte are too many."""
+"""Most objects for each byte of a list's or map's item: a hundred nulls in one are too many."""
 OBJECTS_MAX: Final = 10_000
-"""That a record becomes at most beyond those of its bytes."""
+"""Most objects that a record becomes beyond those of its bytes."""
 PRIMITIVES: Final = ("boolean", "int", "long", "float", "double", "bytes", "string", "null")
 _KEPT: Final = ("aliases", "default")
 _DECIMAL: Final = "lakebed-decimal"
@@ -41,7 +42,7 @@ _BROKEN: Final = (
     ValueError,
 )
 Form = Any
-"""Of JSON."""
+"""A decoded JSON value."""
 
 
 def parsed_schema(schema: RegisteredSchema) -> Any:  # noqa: ANN401 - what fastavro parses

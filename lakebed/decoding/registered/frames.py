@@ -19,7 +19,7 @@ from lakebed.ports.schema_registry import SchemaId
 FrameOf = Literal["registry", "glue"]
 
 INFLATED_BYTES_MAX: Final = 64 << 20
-"""Of a record that was compressed."""
+"""Most bytes of a record that was compressed, once it is inflated."""
 _CONFLUENT: Final = struct.Struct(">bI")
 _GLUE_BYTES: Final = 18
 _GLUE_VERSION, _GLUE_PLAIN, _GLUE_ZLIB = 3, 0, 5

@@ -9,15 +9,15 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.schema_registry import RegisteredSchema, SchemaId, SchemaRegistry
 
 RETRY_SECONDS: Final = 0.25
-"""Before an id is asked for once more that the registry does not know: the server that was asked
-may be a little behind the one where the schema was registered."""
+"""Seconds until an id that the registry does not know is asked for once more: the server that was
+asked may be a little behind the one where the schema was registered."""
 UNKNOWN_SECONDS: Final = 10.0
-"""For which an id that it did not know then either is not asked for: it may stand in front of each
-record of a round."""
+"""Seconds that an id is not asked for which it did not know then either: the id may stand in front
+of each record of a round."""
 RETRIES_MAX: Final = 20
-"""In that time: more ids that were never registered are a producer's doing, not worth a wait."""
+"""Most retries in that time: more unregistered ids are a producer's doing, not worth a wait."""
 BYTES_MAX: Final = 64 << 20
-"""Of texts that are kept."""
+"""Most bytes of schema texts that are kept."""
 UNKNOWN_MAX: Final = 10_000
 
 

@@ -17,10 +17,11 @@ SQLITE_MIN = (3, 37)
 FREE_BYTES_MIN, FREE_SHARE_MIN = 1 << 30, 0.05
 FILES_FREE_MIN = 10_000
 SYNC_SECONDS_MAX = 1.0
-"""Of one small file: each commit of a lake in a directory takes a few."""
+"""Most seconds to sync one small file: each commit of a lake in a directory takes a few."""
 MEMORY_BYTES_MIN = 1 << 30
 OPEN_FILES_MIN = 256
-"""Below it fewer than sixteen tables are open at once."""
+"""Fewest open files that a process may have: below it fewer than sixteen tables are open at
+once."""
 CLOCK_SECONDS_MAX = 60.0
 """S3 refuses requests whose time is a quarter of an hour off."""
 GIB = 1 << 30

@@ -24,7 +24,7 @@ from lakebed.errors import UnavailableError
 
 GATEWAYS = ("dynamodb", "s3")
 FAILED = ("FAILED", "ROLLBACK")
-"""What the state of a stack holds that did not become as it was meant."""
+"""Parts of the state of a stack that did not become as it was meant."""
 
 _check = partial(Check, group="what was deployed", of="an instance")
 

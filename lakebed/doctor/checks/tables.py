@@ -13,17 +13,18 @@ from lakebed.errors import UnavailableError
 from lakebed.statestore.snapshots import LOG_ENTRIES_MAX
 
 FILES_SHARE_MAX = 0.75
-"""Of `leaf_files_max`, above which compaction is about to be too late."""
+"""Share of `leaf_files_max` above which compaction is about to be too late."""
 DEBT_MINUTES_MAX = 60
 JOB_SECONDS_MIN = 3_600
 ENTRIES_MAX = 2 * LOG_ENTRIES_MAX
-"""Behind the newest snapshot: one is written after half of them."""
+"""Most entries behind the newest snapshot: one is written after half of them."""
 AHEAD_SECONDS_MAX = 600.0
 GARBAGE_SHARE_MAX, GARBAGE_BYTES_MIN = 0.5, 1 << 20
 HELD_SHARE_MAX = 0.5
 ERRORS_IN_ROW_MAX = 3
 ROWS_TIMES_MAX = 2
-"""Of `leaf_rows_max`: splits come each minute, and take the leaf apart at once."""
+"""Most rows of a leaf, as a multiple of `leaf_rows_max`: splits come each minute, and take the leaf
+apart at once."""
 
 _check = partial(Check, group="how it goes")
 

@@ -12,7 +12,7 @@ from lakebed.model.names import MICROS_PER_SECOND
 WAITING_MAX = 10_000
 FAILED_SINCE_SECONDS = 3_600.0
 LATE_SECONDS_MAX = 7_200
-"""Of work that is due: schedules go off each five minutes at the least, sweeps once a day."""
+"""Most seconds that due work may be late: schedules go off each five minutes, sweeps once a day."""
 TRIES_MAX = 3
 
 _check = partial(Check, group="how it goes")

@@ -35,7 +35,7 @@ from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.feed_records import connection_of
 
 TRIES_MAX = 10
-"""Of a change that another process overtakes."""
+"""Most tries of a change that another process overtakes."""
 
 Key = tuple[DefinitionKind, str]
 

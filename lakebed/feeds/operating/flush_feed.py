@@ -19,8 +19,8 @@ from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.leases import Leases, WorkerBeat, WorkerId
 
 FLUSH_SECONDS = 30.0
-"""So long workers have: five until they see the wish, two until a beat says that it is done, and
-the commits between."""
+"""Seconds that workers have: five until they see the wish, two until a beat says that it is done,
+and the commits between."""
 LOOK_SECONDS = 0.5
 TRIES_MAX = 10
 

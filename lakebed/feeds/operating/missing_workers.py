@@ -11,7 +11,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases
 
 SETTLE_SECONDS = 10.0
-"""After a change: until a worker that was started beats, or one that is to stop has left."""
+"""Seconds after a change until a started worker beats, or one that is to stop has left."""
 
 
 class MissingWorkers:

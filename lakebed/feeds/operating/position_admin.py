@@ -274,7 +274,7 @@ def _expected(
 
 
 DAMAGED = "damaged"
-"""What is expected where a position cannot be read, to delete it."""
+"""The text to give as the expected position of one that cannot be read, to delete it."""
 
 
 def _next_shown(position: Position) -> int | str:

@@ -14,7 +14,7 @@ BatchT = TypeVar("BatchT")
 DRAINS_MAX = 5
 """Rounds that a pipeline may be refused while it drains: then what it holds is dropped."""
 SUSPENDED_SECONDS = 600.0
-"""So long a worker keeps the source splits of a pipeline that is suspended."""
+"""Seconds that a worker keeps the source splits of a pipeline that is suspended."""
 
 
 def end(pipeline: Pipeline[BatchT], feed: str) -> None:

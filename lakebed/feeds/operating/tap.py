@@ -21,11 +21,11 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.feed_records import positions_of
 
 READ_BYTES = 1 << 20
-"""Of one read: so source splits take turns."""
+"""Bytes of one read: so source splits take turns."""
 PAUSE_SECONDS = 0.1
 
 FILTERED = "filtered"
-"""What becomes of a row that the connection's `where` does not keep."""
+"""The fate of a row that the connection's `where` does not keep."""
 
 _CODES = pa.array([verdict.code for verdict in Verdict])
 _PAYLOAD = [field for field in RAW_RECORDS if field.name != "position"]

@@ -13,11 +13,11 @@ from typing import Literal
 import msgspec
 
 CONGESTED_SECONDS = 5.0
-"""For which it grows until it counts."""
+"""Seconds that congestion grows until it counts."""
 NEXT_SECONDS = 120.0
-"""After which the next rung is tried, if it has grown since the last one."""
+"""Seconds until the next rung is tried, if congestion has grown since the last one."""
 KEEP_SECONDS = 5.0
-"""How often the share of records that `throttle` keeps follows the rates."""
+"""Seconds between two adjustments of the share of records that `throttle` keeps to the rates."""
 
 Rung = Literal["backpressure", "elastic", "spill", "throttle", "discard"]
 

@@ -9,13 +9,13 @@ from typing import Protocol
 import msgspec
 
 FLOW_SECONDS = 10.0
-"""Over which a pipeline's flow is measured."""
+"""Seconds over which a pipeline's flow is measured."""
 CATCH_UP_SECONDS = 300.0
-"""In which what a feed is behind is to be taken."""
+"""Seconds in which a feed is to catch up with what it is behind."""
 SPARE = 0.25
-"""Of what one worker fewer could do: without it none is given up."""
+"""Share of what one worker fewer could do that must be spare: without it none is given up."""
 SPARE_SECONDS = 600.0
-"""For so long there must be as much to spare."""
+"""Seconds for which so much must be spare."""
 
 
 class WorkersAsked(msgspec.Struct, frozen=True):

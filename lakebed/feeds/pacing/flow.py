@@ -15,8 +15,8 @@ from lakebed.feeds.pacing.pace import Pace
 from lakebed.observe import events
 
 HOUR_KNOWN_SECONDS = 540.0
-"""After a commit: for so long the hour of the newest entry is that of the next, or ends within ten
-minutes of it, which `CommitRound` looks at."""
+"""Seconds after a commit for which the hour of the newest entry is that of the next, or ends within
+ten minutes of it, which `CommitRound` looks at."""
 
 
 class Flow:

@@ -25,10 +25,10 @@ from lakebed.statestore.table_state.feed_records import (
 from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, TableState
 
 CLOCKS_APART_MAX = 86_400 * MICROS_PER_SECOND
-"""Between the log time at which an object is taken and the time of its store, and from when items
-are looked for to when they are forgotten: one wrong clock moves log time by a day."""
+"""Most microseconds between the log time at which an object is taken and its store's time, and from
+when items are looked for to when they are forgotten: one wrong clock moves log time by a day."""
 LOOK_SPACING = 86_400 * MICROS_PER_SECOND
-"""How far readers go on before items are looked for again, while there are few."""
+"""Microseconds that readers go on before items are looked for again, while there are few."""
 
 
 class KnownItems:

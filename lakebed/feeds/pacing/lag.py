@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 MARKS_MAX = 64
-"""Of a source split. They reach back for twice the bound that matters."""
+"""Most marks of a source split. They reach back for twice the bound that matters."""
 UNBOUNDED_SECONDS = 300.0
 """The bound that matters where a policy has none: only figures show it."""
 

@@ -13,7 +13,7 @@ from lakebed.model.names import ITEM_BYTES
 
 Mask = npt.NDArray[np.bool_]
 AreNew = Callable[[Sequence[bytes]], Sequence[bool]]
-"""Which of some items, each given once, are not known yet."""
+"""A function that returns which of some items, each given once, are not known yet."""
 VALUES_MAX = 100_000
 """Records of a round: each may bring a new value, and 100,000 are an entry of two megabytes."""
 

@@ -20,12 +20,12 @@ from lakebed.ports.spool import FrameSpool
 BatchT = TypeVar("BatchT")
 
 AHEAD_BYTES, AHEAD_SECONDS = 256 << 20, 2.0
-"""What is read ahead at once, at the most: then it is the other pipelines' turn."""
+"""Most bytes and seconds that are read ahead at once: then it is the other pipelines' turn."""
 READ_BYTES = 4 << 20
 FRAMES_MAX = 50_000
-"""Of a spool: where each of them lies is known in memory."""
+"""Most frames of a spool: the position of each of them is known in memory."""
 OFF_SECONDS = 60.0
-"""Without spilling, after the disk refused it."""
+"""Seconds without spilling, after the disk refused it."""
 
 
 class SpillingSource(Generic[BatchT]):

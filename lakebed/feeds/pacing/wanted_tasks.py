@@ -21,7 +21,7 @@ from lakebed.ports.clock import Clock
 from lakebed.ports.leases import Leases, WorkerBeat, WorkerId
 
 Need = Literal["needed", "spare", "unneeded"]
-"""Of a task: `spare`: others can do what there is to do now."""
+"""The need for a task: `spare`: others can do what there is to do now."""
 
 
 class SaidLoad(msgspec.Struct, frozen=True):

@@ -14,11 +14,11 @@ from lakebed.model.names import digest_of
 from lakebed.ports.leases import WorkerId
 
 ALL_PREFIX = "worker-"
-"""Of a process that works on all feeds but those of functions."""
+"""Prefix of the name of a process that works on all feeds but those of functions."""
 TASK_PREFIX = "task-"
-"""Of one that is a task: only these are started and ended for what is wanted."""
+"""Prefix of a task's name: only these processes are started and ended for what is wanted."""
 TAKE_PREFIX = "take-"
-"""Of a run of the function that takes what trickles."""
+"""Prefix of the name of a run of the function that takes what trickles."""
 
 _ALL = (ALL_PREFIX, TASK_PREFIX)
 

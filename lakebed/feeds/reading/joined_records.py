@@ -14,8 +14,8 @@ from lakebed.ports.record_source import Records
 BatchT = TypeVar("BatchT")
 
 JOINED_BYTES = 1 << 20
-"""Of records that are put together. They are in memory twice then, for as long as rows are made of
-them."""
+"""Bytes of records that are put together. They are in memory twice then, for as long as rows are
+made of them."""
 
 
 def small_together(records: Sequence[Records[BatchT]]) -> list[Sequence[Records[BatchT]]]:

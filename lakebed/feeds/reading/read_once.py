@@ -16,10 +16,10 @@ from lakebed.ports.record_source import Records, RecordSource, SourceSplit, Spli
 BatchT = TypeVar("BatchT")
 
 KEPT_BYTES = 32 << 20
-"""Of the records of one source that are kept for readers that come behind."""
+"""Most bytes of the records of one source that are kept for readers that come behind."""
 JOIN_SECONDS = 10.0
-"""After the first reader of a source split has begun: so long records are kept also for readers
-that are not there yet, as pipelines of one process begin one after the other."""
+"""Seconds after the first reader of a source split has begun, for which records are also kept for
+readers that are not there yet, as pipelines of one process begin one after the other."""
 
 
 class SharedSources(Generic[BatchT]):

@@ -25,7 +25,7 @@ from lakebed.kernels.toolchain.compiling import CHECKED, with_parts
 from lakebed.kernels.toolchain.native import ENTRY, array_of, is_record
 
 _OUTSIDE = {"memcpy", "memset", "memmove"}
-"""What code may call besides numba's runtime: every process has it."""
+"""Functions that code may call besides numba's runtime: every process has them."""
 
 _WORD = ir.IntType(64)
 

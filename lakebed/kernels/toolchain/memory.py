@@ -37,7 +37,7 @@ call_5: Callable[[int, int, int, int, int, int], int] = instruction("call_5")
 """Call the C function at an address, of five numbers of 64 bits, that returns one."""
 
 folds_crc32: Callable[[], bool] = instruction("folds_crc32")
-"""Whether `fold_crc32` can be called on the processor that is compiled for: known when compiled."""
+"""Return whether `fold_crc32` can be called on the target processor: known when compiled."""
 fold_crc32: Callable[[int, int, int], tuple[np.uint64, np.uint64]] = instruction("fold_crc32")
 """Fold bytes into 16 of the same CRC-32: of a CRC-32 register, an address, and how many times 64
 bytes lie there, at least once."""

@@ -34,7 +34,7 @@ NUMBERS = (int, bool, np.uint64)
 
 _LOCK = threading.Lock()
 _ENGINES: list[Any] = []
-"""What holds the code: for ever, as functions may be called at any time."""
+"""Engines that hold the code: for ever, as functions may be called at any time."""
 
 
 def load(function: FunctionType, directories: Sequence[Path]) -> Callable[..., int | None]:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from llvmlite import binding
 
 NAME_VARIABLE, FEATURES_VARIABLE = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"
-"""Where these are set, numba compiles for them and not for the machine that it runs on."""
+"""Variables of the processor's name and features: numba compiles for them, where they are set, and
+not for the machine that it runs on."""
 _GENERIC = "generic"
 
 

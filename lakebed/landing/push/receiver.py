@@ -41,13 +41,13 @@ FRAMINGS: Mapping[str, Framing] = {
 }
 KEY_BYTES_MAX = 255
 SEGMENTS_WAITING_MAX = 10_000
-"""Of a feed: beyond it senders are to wait until workers have landed some."""
+"""Most waiting segments of a feed: beyond it senders are to wait until workers have landed some."""
 SAME_KEY_MAX = 10
 """Segments of one key: there is one, or a few after a race."""
 COUNTED_SECONDS = 2.0
-"""How long a count of waiting segments holds."""
+"""Seconds that a count of waiting segments holds."""
 BUSY_SECONDS, WAITING_SECONDS = 1, 10
-"""What a sender is asked to wait: for the buffer or the store; for workers."""
+"""Seconds that a sender is asked to wait: for the buffer or the store; for workers."""
 LAND_AGAIN_SECONDS, LAND_AGAIN_SECONDS_MAX = 0.05, 2.0
 COMMITTED_SECONDS_MAX, COMMITTED_POLL_SECONDS = 30.0, 0.2
 

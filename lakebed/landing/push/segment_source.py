@@ -31,7 +31,7 @@ from lakebed.ports.record_source import Records, SourceSplit
 
 SPLIT = SourceSplit("push/0", "push")
 LIST_SECONDS = 0.5
-"""Between two listings of an idle feed."""
+"""Seconds between two listings of an idle feed."""
 AT_ONCE_MAX = 64
 """Segments that are asked for together."""
 LISTED_MAX = 20_000

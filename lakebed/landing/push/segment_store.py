@@ -24,7 +24,7 @@ from lakebed.model.paths import SegmentName, segment_of, segment_path, segments_
 from lakebed.ports.object_store import ObjectStore
 
 TRIES_MAX = 3
-"""Of a put whose answer is lost, or whose name was taken a moment ago."""
+"""Most tries of a put whose answer is lost, or whose name was taken a moment ago."""
 
 
 class SegmentStore:

@@ -19,15 +19,15 @@ FORM = 1
 MAGIC = b"lakebed segment\n"
 DIGEST_BYTES = 16
 KEY_BYTES = 8
-"""Of an item of a request with a key: so many of the key's digest; the others are of the body's."""
+"""Bytes of the key's digest in an item of a request with a key; the others are the body's."""
 
 LENGTH_BYTES = 4
 HEAD_BYTES = 96
-"""Of a segment: more than comes before the body."""
+"""Bytes that are read from the beginning of a segment: more than comes before the body."""
 
 Framing = Literal["lines", "lengths", "whole"]
-"""How a body is cut: each line is a record, the last one also without a line feed; or each record
-has its length before it, big-endian; or all of it is one record."""
+"""The framing of a body: each line is a record, the last one also without a line feed; or each
+record has its length before it, big-endian; or all of it is one record."""
 
 _LINE_FEED = b"\n"
 

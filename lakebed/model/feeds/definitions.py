@@ -24,7 +24,7 @@ WantedState = Literal["stopped", "running", "suspended"]
 KINDS: tuple[DefinitionKind, ...] = ("feed", "connection", "policy")
 BODY_BYTES_MAX = 128 << 10
 CHANGES_MAX, CHANGES_BYTES_MAX = 99, 1 << 20
-"""What is changed at once: as DynamoDB's transactions take, with one item more."""
+"""Most changes at once, and most bytes of them: as DynamoDB's transactions, with one item more."""
 
 NUMBER_MAX = 1 << 53
 REASON_CHARACTERS_MAX = 1_000

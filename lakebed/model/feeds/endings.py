@@ -13,8 +13,8 @@ from lakebed.model.feeds.definitions import NUMBER_MAX, DefinitionKind
 from lakebed.model.names import ConnectionId, TableId
 
 ENDED_VERSION = NUMBER_MAX + 1
-"""Of the definition of a connection that was dropped, in the logs of its tables: greater than that
-of any worker, so none commits for it any more (protocol R17)."""
+"""Version of a dropped connection's definition in the logs of its tables: greater than that of any
+worker, so none commits for it any more (protocol R17)."""
 ENDINGS_BYTES_MAX = 300 << 10
 """As JSON: an item of DynamoDB has 400 KB."""
 

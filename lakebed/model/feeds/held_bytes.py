@@ -5,7 +5,7 @@ from __future__ import annotations
 MIB = 1 << 20
 MEMORY_MIB, MEMORY_MIB_MIN = 512, 256
 BASE_MIB = 192
-"""Of a worker that holds no records."""
+"""Memory of a worker that holds no records, in MiB."""
 TIMES_HELD = 5
 """A round of the greatest size is in memory as records, as rows, as sorted rows and as pages of a
 file, while the others hold what they have read."""

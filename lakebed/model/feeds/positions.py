@@ -16,11 +16,11 @@ from lakebed.model.names import ConnectionId
 
 FORM = 1
 PENDING_FORM = 2
-"""Of positions that are pending: an older release must not take them for ordinary ones."""
+"""Form of positions that are pending: an older release must not take them for ordinary ones."""
 LAST_FORM = 3
-"""Of positions that know the record before them."""
+"""Form of positions that know the record before them."""
 NAME_BYTES_MAX = 500
-"""Of a connection with the name of a source split in it."""
+"""Most bytes of a connection's name with the name of a source split in it."""
 
 _CONNECTION = re.compile(r"[a-z0-9]{1,64}")
 

@@ -17,7 +17,7 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 
 DAY_SECONDS = 86_400
 WINDOWS_MAX = 10_000
-"""That one commit counts rows in."""
+"""Most windows in which one commit counts rows."""
 SPLITS_MAX = 10_000
 """Source splits that one change names."""
 TIME_MIN, TIME_MAX = Micros(-62_135_596_800_000_000), Micros(253_402_300_800_000_000)

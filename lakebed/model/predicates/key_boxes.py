@@ -35,7 +35,7 @@ UNLIKE_BOXES_MAX = 100
 """Boxes that are no ranges of whole keys: each leaf and file is held against each of them."""
 GRIDS_MAX = 1_000
 RANGES_MAX = 100_000
-"""Of all grids."""
+"""Most ranges of all grids together."""
 
 Ranges = tuple[KeyRange, ...]
 """Ascending; none overlaps another. Points that touch stay apart: keys begin with them."""

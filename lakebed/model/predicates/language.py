@@ -25,7 +25,7 @@ from lakebed.model.types import Primitive
 DEPTH_MAX = 32
 TESTS_MAX = 1_000
 VALUES_MAX = 10_000
-"""Of one `in`."""
+"""Most values of one `in`."""
 
 Comparison = OneOf["=", "!=", "<", "<=", ">", ">="]
 EQUALITIES = ("=", "!=")

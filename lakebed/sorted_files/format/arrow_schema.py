@@ -22,7 +22,7 @@ from lakebed.model.types import (
 
 FIELD_ID = b"PARQUET:field_id"
 LEVELS_MAX = 64
-"""Of a type of others; so many Arrow's own readers follow."""
+"""Most levels of a nested type: Arrow's own readers follow as many."""
 
 PRIMITIVES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),

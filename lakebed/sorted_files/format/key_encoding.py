@@ -37,7 +37,7 @@ def integers(column: pa.Array) -> npt.NDArray[np.signedinteger]:
 
 
 NEAR_ROWS = 8
-"""So far the end of a region is looked for row by row."""
+"""Rows within which the end of a region is looked for row by row."""
 _SEARCHES_MANY = hasattr(pc, "search_sorted")  # pyarrow 26 has it, 23 to 25 do not
 
 

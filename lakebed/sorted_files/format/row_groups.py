@@ -8,7 +8,7 @@ import pyarrow as pa
 
 ROW_GROUP_ROWS_MAX = 100_000
 ROW_GROUP_BYTES_MAX = 32 * 1024 * 1024
-"""Of a row group in memory, unless one row alone is larger."""
+"""Most bytes of a row group in memory, unless one row alone is larger."""
 
 STRETCH_ROWS = 4096
 

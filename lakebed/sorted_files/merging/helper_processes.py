@@ -33,9 +33,9 @@ from lakebed.sorted_files.merging.range_messages import (
 READY = b"ready"
 START_SECONDS_MAX = 60.0
 RANGE_SECONDS_MAX = 600.0
-"""For some row groups. A helper that takes longer is ended."""
+"""Most seconds that a helper may take for some row groups. One that takes longer is ended."""
 FAILURES_MAX = 3
-"""Of helpers in the life of a process: more are not started."""
+"""Most failures of helpers in the life of a process: more are not started."""
 LINE_BYTES_MAX = 1 << 20
 
 

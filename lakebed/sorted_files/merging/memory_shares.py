@@ -18,14 +18,15 @@ from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.writing.writer_options import page_rows
 
 PAGED_BYTES_MAX = 2 * 1024 * 1024
-"""Of one part that is read by pages, decoded, and as stored but for one block of each column: what
-is read ends at blocks."""
+"""Most bytes of one part that is read by pages, decoded, and as stored but for one block of each
+column: what is read ends at blocks."""
 TAILS_FRACTION = 16
-"""Of a merge's memory is for whole tails; of the other files it keeps summaries."""
+"""Divisor of a merge's memory: one part is for whole tails; of the other files it keeps
+summaries."""
 WINDOW_ROWS = 120_000
 """Rows of all inputs that a merge holds: its windows have about half, which suits the caches."""
 BATCHES_WAITING = 1.5
-"""Of each input."""
+"""Batches of each input that wait in memory."""
 
 
 class MergeMemory(msgspec.Struct, frozen=True):

@@ -29,7 +29,8 @@ from lakebed.sorted_files.merging.stretch_merge import StretchMerge
 from lakebed.sorted_files.writing.file_writing import Content
 
 RANGES_EACH = 12
-"""For each process: none waits long for the last range of another. More are cut of large merges."""
+"""Fewest ranges for each process: none waits long for the last range of another. More are cut of
+large merges."""
 RANGE_ROW_GROUPS_MAX = 16
 NEIGHBOURS = 6
 """Ranges that one process merges one behind the other: it need not decode again the rows that the

@@ -22,8 +22,8 @@ from lakebed.sorted_files.reading.row_requests import RowRequest
 from lakebed.sorted_files.sorting.engines import PLAIN, Engine
 
 FILLED = 0.95
-"""Of a row group: samples do not show where a range ends to the row, and what is above is a row
-group of few rows."""
+"""Share of a row group that is planned to be filled: samples do not show where a range ends to the
+row, and what is above is a row group of few rows."""
 
 
 class StretchMerge:

@@ -28,7 +28,8 @@ from lakebed.sorted_files.writing.page_checksums import page_checksums
 from lakebed.sorted_files.writing.stored_row_group import Known, StoredRowGroup
 
 FILL_MIN = 0.5
-"""Of what row groups may have, rows or bytes, on average over those that are copied together."""
+"""Smallest share of what row groups may have, rows or bytes, on average over those copied
+together."""
 
 
 class RowGroupStretch(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ class Match(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     indices: tuple[int | None, ...]
     is_same: bool
-    """Whether the columns read are the wanted ones already."""
+    """True if the columns read are the wanted ones already."""
 
     def fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns `names` of a file as the wanted ones."""

@@ -30,11 +30,11 @@ from lakebed.sorted_files.format.file_notes import NAMES, RowGroupNote
 from lakebed.sorted_files.reading.tails import PARSED_PER_BYTE, Described, Tail, parsed
 
 PIECE_BYTES = 4096
-"""Of a tail, that have a checksum of their own."""
+"""Bytes of a piece of a tail; each piece has a checksum of its own."""
 SAMPLE_FRACTION = 8
-"""Of the keys that a file's sample has, a summary keeps one in so many."""
+"""Number of keys in a file's sample of which a summary keeps one."""
 TOGETHER_BYTES = 8 << 20
-"""Of tails that are read at the same time."""
+"""Bytes of tails that are read at the same time."""
 
 
 class _Alike(msgspec.Struct, frozen=True):

@@ -12,8 +12,9 @@ from lakebed.model.ranges import KeyRange, union
 
 TOGETHER_ROWS_MAX = 100_000
 TOGETHER_PARTS_MAX = 1_024
-"""Of leaves that are read together although each has files of its own, too: their tails are read
-before the first row is given. Leaves of the same files are read together however many there are."""
+"""Most parts of leaves that are read together although each has files of its own, too: their tails
+are read before the first row is given. Leaves that share their files are read together however many
+there are."""
 
 
 class Together(msgspec.Struct, frozen=True):

@@ -33,13 +33,13 @@ from lakebed.sorted_files.reading.part_sources import PartRead
 from lakebed.sorted_files.reading.tails import Tail
 
 LOOKUP_BYTES_MAX = 8 << 20
-"""Of pages, as they are stored: above it, row groups are read as a stream."""
+"""Most bytes of a lookup's pages, as they are stored: above it, row groups are read as a stream."""
 
 TESTED_BYTES_MAX = 256 << 20
-"""Of row groups whose pages are held against a test of values: some tens, a millisecond each."""
+"""Most bytes of row groups whose pages are held against a test: some tens, a millisecond each."""
 
 LOOKUP_MEMORY_BYTES_MAX = 64 << 20
-"""Of the rows in these pages, decoded."""
+"""Most bytes of the rows in these pages, decoded."""
 
 GAP_BYTES_MAX = 32 << 10
 """Pages nearer to each other are read as one: 0.4 ms at 90 MB/s, against a request's 15 ms."""

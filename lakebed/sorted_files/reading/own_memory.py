@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 COPIED_FROM_BYTES = 1 << 16
-"""Of buffers that a batch keeps: less is not worth a look."""
+"""Fewest bytes of buffers that a batch keeps, if it is to be copied: less is not worth a look."""
 KEPT_FRACTION = 4
 
 

@@ -27,11 +27,11 @@ from lakebed.sorted_files.reading.tails import Tails
 from lakebed.sorted_files.sorting.window_merge import Source
 
 TAILS_BYTES_FIRST = 1 << 20
-"""Of tails that a stream begins with; each time twice as many, for a reader may stop soon."""
+"""Bytes of tails that a stream begins with; each time twice as many, for a reader may stop soon."""
 
 
 LOOKUP_TAILS_BYTES_MAX = 16 << 20
-"""Of all tails of a lookup, as they are stored: it has them all before it reads rows."""
+"""Most bytes of all tails of a lookup, as they are stored: it has them all before it reads rows."""
 
 
 class QuerySources:

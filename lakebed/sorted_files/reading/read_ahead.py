@@ -12,8 +12,8 @@ from lakebed.ports.object_store import ObjectRanges, ObjectReader
 from lakebed.ports.sorted_files import ReadFigures
 
 PIECE_BYTES = 8 << 20
-"""Of one request: 15 ms of waiting beside 93 ms of bytes at 90 MB/s. Most row groups are one piece,
-and need not be put together."""
+"""Bytes of one request: 15 ms of waiting beside 93 ms of bytes at 90 MB/s. Most row groups are one
+piece, and need not be put together."""
 
 CONNECTIONS = 8
 EARLY_MAX = 256

@@ -24,7 +24,7 @@ from lakebed.sorted_files.sorting.gathered_rows import (
 from lakebed.sorted_files.sorting.window_merge import Source
 
 _FOLDED_ROWS_MAX = 4 * ROW_GROUP_ROWS_MAX
-"""Of rows that are folded together: fewer come out."""
+"""Most rows that are folded together: fewer come out."""
 
 
 class CompiledEngine:

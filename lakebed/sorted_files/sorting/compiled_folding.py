@@ -24,7 +24,7 @@ from lakebed.sorted_files.sorting.gathered_rows import (
 )
 
 Folds = Mapping[str, str]
-"""Of each column that is no key: sum, min or max."""
+"""The aggregation of each column that is no key: sum, min or max."""
 
 _FUNCTIONS = {"sum": SUM, "min": MIN, "max": MAX}
 

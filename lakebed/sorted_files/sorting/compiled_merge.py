@@ -25,7 +25,8 @@ from lakebed.sorted_files.sorting.window_merge import Mask, Source
 
 HELD_BATCHES_MAX = 4096
 MASKED_MIN = 0.5
-"""Of a batch's rows. Where fewer are wanted they are copied, and the batch is freed at once."""
+"""Smallest share of a batch's rows that are wanted, if the batch is masked. Fewer are copied, and
+the batch is freed at once."""
 
 
 class CompiledMerge:

@@ -28,11 +28,11 @@ except ModuleNotFoundError:  # functions and Spark's jobs carry no kernels: they
 
 
 COMPILED_ROWS_MIN = 1_000_000
-"""Of a whole job: by so many rows kernels save twice what loading them takes, once a process."""
+"""Fewest rows of a job for kernels: these save twice what loading them takes, once a process."""
 COMPILED_BYTES_MIN = 96 * 1024 * 1024
-"""Of a job whose rows are so wide that there are fewer."""
+"""Fewest bytes of a job for kernels, where rows are so wide that there are fewer."""
 BATCH_ROWS_MAX = 16_384
-"""Of a batch of sorted rows by the plain engine."""
+"""Most rows of a sorted batch by the plain engine."""
 
 
 class SortedRows(Protocol):

@@ -38,22 +38,22 @@ LARGE_RUNS_MAX = 16
 """Runs of one level that are merged to a run of the next, so that few files are open at once."""
 
 RUN_BYTES_MAX = 12 * 1024 * 1024
-"""Of a run that the plain engine sorts: a quarter of a million rows sort and gather inside the
-caches, 2.5 times as fast per row as three quarters of a million: more than merging more runs costs.
-"""
+"""Most bytes of a run that the plain engine sorts: a quarter of a million rows sort and gather
+inside the caches, 2.5 times as fast per row as three quarters of a million: more than merging more
+runs costs."""
 
 BATCH_BYTES_MAX = 512 * 1024
 LARGE_BATCH_BYTES_MAX = 4 * 1024 * 1024
-"""Of a run's batches: a window of a merge has at least one of each run, so smaller ones cost more
-steps, and larger ones of many runs do not fit the memory."""
+"""Most bytes of a run's batches: a window of a merge has at least one of each run, so smaller ones
+cost more steps, and larger ones of many runs do not fit the memory."""
 COPIES = 3
-"""Of the rows of a run in memory while it is sorted: as they came, joined, and in order."""
+"""Copies of a run's rows in memory while it is sorted: as they came, joined, and in order."""
 RUN_BATCHES_MAX = 65_000
-"""That are sorted together: kernels number them with 16 bits."""
+"""Most batches that are sorted together: kernels number them with 16 bits."""
 ORDER_BYTES = 32
-"""Of memory for each row while it is sorted, besides what is in it."""
+"""Bytes of memory for each row while it is sorted, besides what is in it."""
 SMALL_BATCHES_MAX = 1024
-"""Of few bytes that are held before they become one: many cost more than their rows."""
+"""Most batches of few bytes that wait to become one: many cost more than their rows."""
 
 
 class SortedRun(msgspec.Struct, frozen=True):

@@ -29,12 +29,12 @@ from lakebed.sorted_files.sorting.window_merge import Source
 
 BLOCK_ROWS = 16_384
 BLOCK_MEMORY = 512 * 1024
-"""Of a block before it is compressed: a merge holds one and a half of each run."""
+"""Most bytes of a block before it is compressed: a merge holds one and a half of each run."""
 
 READ_BYTES_MAX = 8 * 1024 * 1024
 READ_BYTES_MIN = 256 * 1024
 AHEAD_BYTES = 128 * 1024 * 1024
-"""Of all runs that a merge reads: what one request brings of each is a share of it."""
+"""Bytes that a merge reads ahead of all its runs: one request brings a share of it of each."""
 
 _CODEC = "lz4_raw"
 

@@ -14,7 +14,7 @@ from lakebed.parquet_bytes.encoded import EncodedChunk, EncodedRowGroup
 from lakebed.sorted_files.format.file_notes import block_checksum
 
 DICTIONARY_PAGE_OFFSET = 11
-"""Of a column chunk's metadata: set where it begins with a dictionary."""
+"""Field of a column chunk's metadata: set where the chunk begins with a dictionary."""
 
 
 def page_checksums(row_group: EncodedRowGroup) -> bytes:

@@ -11,7 +11,7 @@ from lakebed.parquet_bytes.encoded import EncodedRowGroup
 from lakebed.sorted_files.format.file_notes import RowGroupNote
 
 Known = Sequence[tuple[int, bytes, int]]
-"""Some rows, ascending: the index, the key, and by how many rows it may stand beside it."""
+"""Known rows, ascending: the index, the key, and by how many rows it may stand beside it."""
 
 
 class StoredRowGroup(msgspec.Struct, frozen=True, array_like=True):

@@ -17,7 +17,7 @@ PAGE_ROWS_MIN, PAGE_ROWS_MAX = 1024, 4096
 PAGE_MEMORY_BYTES = 128 * 1024
 """Rows of a page, all columns together: a lookup decodes so much, and it suits the caches."""
 PAGE_BYTES = 1024 * 1024
-"""Of a page, or of one row."""
+"""Bytes of a page, or of one row."""
 ZSTD_LEVEL = 1
 DICTIONARY_VALUES_MAX = 4096
 DICTIONARY_REPEATS_MIN = 8

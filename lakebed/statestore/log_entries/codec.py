@@ -84,15 +84,15 @@ _FORMATS: dict[type, int] = {
     MoveFollower: VERSION_FORMAT,
     DropFollower: VERSION_FORMAT,
 }
-"""Of entries with changes that older formats did not know: programs of then say that they are too
-old."""
+"""Formats of entries with changes that older formats did not know: older programs say that they are
+too old."""
 
 _FORMATS_OF_SETTINGS = dict.fromkeys(
     ("follower_seconds_max", "leaves_min", "scan_bytes_max"), VERSION_FORMAT
 )
-"""Of entries that name a setting that older releases do not know."""
+"""Formats of entries that name a setting that older releases do not know."""
 _STRATEGY, STRATEGY_FORMAT = "compaction_strategy", 6
-"""Of entries that name a strategy of a user: older releases know only their own."""
+"""Setting and format of entries that name a user's strategy: older releases know only their own."""
 
 HEAD_BYTES = 6
 COMPRESSED_FROM = 512

@@ -49,11 +49,11 @@ from lakebed.statestore.table_state.window_records import (
 )
 
 FEED_FORMAT = 5
-"""Of log entries with such changes."""
+"""Format of log entries that change feeds."""
 
 ITEMS_MAX = 2_000_000
-"""That a state remembers of a connection, 60 MB: beyond it new ones wait until old ones are
-forgotten."""
+"""Most items that a state remembers of a connection, 60 MB: beyond it new ones wait until old ones
+are forgotten."""
 ONCE_SECONDS_MIN = 60
 REASON_BYTES_MAX = 1_000
 

@@ -13,7 +13,7 @@ from lakebed.statestore.log_entries.file_changes import ReleaseClaim
 from lakebed.statestore.table_state.state import Moment, TableState
 
 LOG_FORMAT = 4
-"""Of log entries with such changes."""
+"""Format of log entries that change the log itself."""
 
 
 class ResumeLog(msgspec.Struct, frozen=True, array_like=True, tag="resume"):

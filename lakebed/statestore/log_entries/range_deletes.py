@@ -33,7 +33,7 @@ from lakebed.statestore.table_state.state import Moment, TableState
 DELETE_FORMAT = 6
 
 Shares = tuple[tuple[FileName, tuple[int, ...]], ...]
-"""For a file, the weight of each new leaf from its sample."""
+"""The weights of the new leaves for each file, from its sample."""
 
 
 class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ranges"):

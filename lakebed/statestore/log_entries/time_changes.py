@@ -24,7 +24,7 @@ from lakebed.statestore.table_state.time_records import (
 )
 
 TIME_FORMAT = 4
-"""Of log entries with such changes."""
+"""Format of log entries that change log time."""
 
 
 class TellTime(msgspec.Struct, frozen=True, array_like=True, tag="tell_time"):

@@ -30,7 +30,7 @@ from lakebed.statestore.table_state.kept_versions import (
 from lakebed.statestore.table_state.state import Moment, TableState
 
 VERSION_FORMAT = 6
-"""Of log entries with such changes."""
+"""Format of log entries that change versions."""
 
 TAGS_MAX, FOLLOWERS_MAX = 10_000, 1_000
 

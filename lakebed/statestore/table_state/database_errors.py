@@ -10,11 +10,11 @@ from lakebed.statestore.table_state.sums import damaged
 
 FREE_SPACE = "free space, then send the same request again"
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
-"""What a database raises, a damaged one too: SQLite quotes its names, and they may be no text."""
+"""Errors of a database, a damaged one too: SQLite quotes its names, and they may be no text."""
 
 _CUT = {sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR}
-"""Of a file that was cut while it is open. SQLite says the second while it reads the tables' names,
-whatever the disk said: a state that a disk refuses is made anew, too."""
+"""Error codes of a file that was cut while it is open. SQLite says the second while it reads the
+tables' names, whatever the disk said: a state that a disk refuses is made anew, too."""
 
 
 def is_doubtful(error: Exception) -> bool:

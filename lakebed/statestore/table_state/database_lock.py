@@ -28,7 +28,7 @@ from lakebed.observe import events
 from lakebed.statestore.table_state import lock_probe
 
 NOTICE_SECONDS = 2.0
-"""After so long a wait an event says who holds the lock."""
+"""Seconds of waiting after which an event says who holds the lock."""
 _PROBE_SECONDS_MAX = 5.0
 _ALONE_PAUSE_SECONDS = 0.01
 _PROCESS_DIGITS_MAX = 20

@@ -22,11 +22,11 @@ HOUR = 3_600_000_000
 """Microseconds."""
 DAY_HOURS = 24
 HOURS_KEPT = 3 * DAY_HOURS
-"""After which a tally's hours become days."""
+"""Hours after which a tally's hours become days."""
 DAYS_KEPT = 100
-"""After which they become one row, of hour 0."""
+"""Days after which a tally's days become one row, of hour 0."""
 GAPS_KEPT = 1_000
-"""Of a connection: the newest."""
+"""Most gaps of a connection that are kept: the newest."""
 
 _TALLIES = (
     "SELECT name, hour, read, stored, filtered, quarantined, deduplicated, sampled_out, discarded,"

@@ -17,7 +17,7 @@ from lakebed.model.names import (
 from lakebed.statestore.table_state.state import TableState
 
 _FIRST_BYTE = FILE_NAME_BYTES - SEQUENCE_BYTES + 1
-"""Of the sequence in a file's name, as SQLite counts."""
+"""Position of the first byte of the sequence in a file's name, as SQLite counts."""
 _SHARED_FROM = (SHARED_BIT >> (8 * (SEQUENCE_BYTES - 1))).to_bytes(1, "big")
 _IS_PART = f"(NOT exact OR substr(file, {_FIRST_BYTE}, 1) >= ?1)"
 _LEAVES = (

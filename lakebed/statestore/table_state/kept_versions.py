@@ -16,7 +16,7 @@ from lakebed.model.names import FileName, Micros, TransactionNumber, base_of
 from lakebed.statestore.table_state.state import Garbage, TableState
 
 TABLES = ("horizon", "tags", "followers", "pins")
-"""What decides which garbage is kept: proven before any is deleted."""
+"""Tables that decide which garbage is kept: proven before any is deleted."""
 
 
 class Tag(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ from lakebed.statestore.table_state.sums import damaged, lay_out_sums, verify_al
 STATE_FORMAT = 4
 PAGE_BYTES = 4_096
 WAL_PAGES = 4_000
-"""Of the write-ahead file, 16 MiB, before they are moved to the cache file: each move syncs."""
+"""Pages of the write-ahead file, 16 MiB, before they move to the cache file: each move syncs."""
 NEWER = (
     "upgrade this installation of lakebed; or end every newer process, and rename the file: this"
     " release makes its own"
@@ -36,7 +36,7 @@ NEWER = (
 ASIDE, ASIDE_MAX = ".damaged-", 2
 """Caches that did not prove themselves: suffix of their names, and how many of a table are kept."""
 BUSY_SECONDS = 60.0
-"""How long a statement waits for other processes before it is refused."""
+"""Seconds that a statement waits for other processes before it is refused."""
 CACHE_KIB = 32 * 1024
 """Pages SQLite may keep in memory for one table: bounded by bytes, whatever the number of files."""
 
@@ -72,8 +72,8 @@ CREATE TABLE positions(
     name TEXT PRIMARY KEY, value BLOB NOT NULL, owner INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO head VALUES (1, 0, 0, 0, 0, 0, 1, 0, '', '{}');
 """
-"""Of format 1. A later format is what its upgrade makes of the format before: so an old state that
-is upgraded and a new one are the same."""
+"""Statements that make format 1. A later format is what its upgrade makes of the format before: so
+an old state that is upgraded and a new one are the same."""
 
 UPGRADES: Mapping[int, Sequence[str]] = {
     1: (

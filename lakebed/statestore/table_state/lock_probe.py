@@ -13,7 +13,8 @@ import sys
 from contextlib import suppress
 
 WRITE_LOCK_BYTE = 120
-"""Of the shared memory of a write-ahead log (SQLite, "WAL-mode File Format", 2.3.1)."""
+"""Offset of the write lock in the shared memory of a write-ahead log (SQLite, "WAL-mode File
+Format", 2.3.1)."""
 _IS_MACOS = sys.platform == "darwin"
 _FLOCK = "qqihh" if _IS_MACOS else "hhqqi4x"
 """The C struct `flock`: start, length, process, type, whence; on Linux the last two come first."""

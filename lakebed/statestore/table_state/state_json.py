@@ -12,7 +12,7 @@ from lakebed.model.processing import Processing, checked_processing, processing_
 from lakebed.model.schema import Schema, schema_from_json
 
 PROCESSING = "_processing"
-"""Beside the settings: what the table does with its rows."""
+"""Key beside the settings: what the table does with its rows."""
 RENAMED_SETTINGS = {"scrap_rows_max": "shared_file_rows_max"}
 """Names of settings in entries of before, and what each is called today."""
 

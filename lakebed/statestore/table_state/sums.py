@@ -33,7 +33,8 @@ LAYOUT = (
         estimated INTEGER NOT NULL DEFAULT 0)""",
 )
 KNOWN_ROWS = "known_rows"
-"""In `row_sums`: `rows` is how many references are estimates, `total` the rows of all others."""
+"""Name of a row of `row_sums`: `rows` is how many references are estimates, `total` how many rows
+all others have."""
 COUNTS = ("known", "estimated")
 """Columns of `partition_sums` that layouts below 4 do not have."""
 

@@ -20,9 +20,9 @@ OPEN_MAX = 1_000_000
 SEALED_MAX = 100_000
 """Sealed windows of a connection that are remembered one by one: the newest."""
 FOLDED_TO = SEALED_MAX * 9 // 10
-"""How many stay when there are more, so that not each commit counts them."""
+"""Sealed windows that stay when there are more, so that not each commit counts them."""
 KEPT = 400 * DAY_SECONDS * MICROS_PER_SECOND
-"""How far behind the watermark a sealed window is remembered by itself."""
+"""Microseconds behind the watermark for which a sealed window is remembered by itself."""
 FOLDED = Micros(-(1 << 63))
 """End of the row that stands for all windows that are not remembered one by one."""
 
@@ -33,7 +33,7 @@ _PUT_WINDOW = (
     " revision = CASE WHEN excluded.rows > 0 THEN revision + excluded.revision ELSE revision END,"
     " number = CASE WHEN excluded.rows > 0 THEN excluded.number ELSE number END"
 )
-"""Of a sealed window, rows that come late make the next revision."""
+"""Statement that puts a window: rows that come late make the next revision of a sealed one."""
 
 
 _FORGET = (

@@ -42,7 +42,7 @@ STRIPES = 8
 """A partition of DynamoDB takes 1,000 writes a second."""
 NUMBERS_MAX = 10**12 - 1
 KEPT_SECONDS = 90 * 86_400
-"""For which batches are kept: three times as long as the ids of their jobs, unless set."""
+"""Seconds that batches are kept: three times as long as the ids of their jobs, unless set."""
 PAGE_ITEMS = 1_000
 
 _HEAD, _TAKEN, _TABLES = "head", "taken", "tables"

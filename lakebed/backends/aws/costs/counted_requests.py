@@ -33,7 +33,7 @@ _UNMET_UNITS: Final = {
     "ConditionalCheckFailedException": 1.0,
     "TransactionCanceledException": 2.0,
 }
-"""What a write takes that is refused for its condition, at the least: no answer says how much."""
+"""Fewest write units of a refused write, by the error's code: no answer says how much."""
 
 _OF_S3: Final[Mapping[str, Counter]] = {
     "Get": "s3_get",
@@ -42,7 +42,8 @@ _OF_S3: Final[Mapping[str, Counter]] = {
     "Delete": "s3_delete",
     "Abort": "s3_delete",
 }
-"""By the first word of an operation. Others put, or take as much as what puts."""
+"""The counter of an S3 request, by the first word of its operation. Other operations put an object,
+or cost as much as a put."""
 _OF_SERVICE: Final[Mapping[str, Counter]] = {
     "dynamodb": "dynamodb_requests",
     "sqs": "sqs_requests",

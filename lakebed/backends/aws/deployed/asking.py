@@ -15,7 +15,7 @@ from lakebed.errors import DeniedError, InvalidError, ObjectMissingError
 PATIENCE = Patience(tries_max=3, seconds_max=8.0)
 """A person waits for each answer."""
 PAGES_MAX = 50
-"""Of one list: five thousand things, in most services."""
+"""Most pages that are read of one list: five thousand things, in most services."""
 
 Answer = Mapping[str, Any]
 

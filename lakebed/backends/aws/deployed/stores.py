@@ -15,7 +15,7 @@ WRITE_ONCE = "ObjectsAreWrittenOnce"
 """The statement of the bucket's policy that denies that objects are overwritten."""
 LAKE = f"{OBJECTS_PREFIX}/"
 OF_EARLIER_RELEASES = f"{LAKE}unfinished/"
-"""What earlier releases left there may expire."""
+"""Prefix of the objects that earlier releases left unfinished: they may expire."""
 BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 ON = {"ENABLED", "ENABLING"}
 

@@ -38,7 +38,7 @@ PUT_BACK = (
     "ComparisonOperator",
     "TreatMissingData",
 )
-"""Of what describes an alarm, what makes the same one."""
+"""Fields of an alarm's description that suffice to make the same alarm again."""
 
 
 def rules(asking: Asking) -> list[DeployedRule]:

@@ -11,7 +11,7 @@ from lakebed.backends.aws.service_answers import AMAZON_QUEUE
 from lakebed.errors import LakebedError
 
 ASK_SECONDS: Final = 2.0
-"""Between two questions: 1.3 million a month."""
+"""Seconds between two requests to the queue: 1.3 million requests a month."""
 AT_ONCE_MAX, ASKED_MAX = 10, 20
 """Messages of one answer, and answers in a row: the rest comes with the next question."""
 HIDDEN_SECONDS: Final = 30

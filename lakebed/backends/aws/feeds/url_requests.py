@@ -16,7 +16,7 @@ from lakebed.landing.push.receiver import Answer, RequestHead
 OF_PIECES = "transfer-encoding"
 """A header of a body that came in pieces: Lambda has put it together."""
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
-"""What may stand for bytes that are no UTF-8, in a body that Lambda took for text."""
+"""The character that may stand for bytes that are no UTF-8, in a body that Lambda took for text."""
 
 
 class _Http(msgspec.Struct, frozen=True):

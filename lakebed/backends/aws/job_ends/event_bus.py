@@ -17,7 +17,7 @@ from lakebed.model.names import MICROS_PER_SECOND
 from lakebed.ports.job_end_bus import JobEnd
 
 EVENTS_AT_ONCE = 10
-"""What one request of EventBridge takes."""
+"""Events that one request of EventBridge takes."""
 
 _PUT = Request(what="publishing ends of jobs", needs="events:PutEvents", writes=True)
 

@@ -24,12 +24,12 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.spark_runs import RunAsked, RunState, SparkRun
 
 IDLE_SECONDS_MAX = 600
-"""After which a cluster ends that has nothing to do, should its step not end it."""
+"""Seconds after which a cluster that has nothing to do ends, should its step not end it."""
 SPOT_MINUTES = 10
-"""For which spare machines are waited for; then others are taken."""
+"""Minutes to wait for spot capacity; then on-demand machines are taken."""
 NO_CAPACITY = "INSTANCE_FLEET_TIMEOUT"
 NO_CAPACITY_WORDS = ("insufficient", "not enough capacity", "no spot capacity")
-"""In what EMR says of a cluster that never came up for want of machines."""
+"""Words in EMR's message about a cluster that never came up for want of machines."""
 _NAME = re.compile(r"([0-9a-f]{32})-(\d+)")
 """A run's name, and how often machines were asked for before."""
 _LIST = Request(what="looking at clusters", needs="elasticmapreduce:ListClusters")

@@ -20,7 +20,7 @@ from lakebed.ports.spark_runs import RunAsked, RunState, SparkRun
 
 MINUTES_MAX = 720
 RUNS_AT_ONCE = 50
-"""That one answer lists at the most."""
+"""Most runs that one answer lists."""
 REFUSED, KNOWN = "ValidationException", "ConflictException"
 
 OF_DRIVER = "spark.emr-serverless.driverEnv."

@@ -20,9 +20,9 @@ from lakebed.model.names import Micros
 from lakebed.ports.spark_runs import RunAsked, RunState, SparkRun
 
 OPEN_STEPS_MAX = 256
-"""That EMR allows in one cluster."""
+"""Most open steps that EMR allows in one cluster."""
 _ACTIVE_STEPS = "active steps"
-"""In what EMR says of one that has as many."""
+"""Words in EMR's message about a cluster that has as many active steps as it may."""
 _STATES: Mapping[str, RunState] = {
     "COMPLETED": "succeeded",
     "CANCELLED": "failed",

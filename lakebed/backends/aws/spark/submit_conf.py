@@ -14,11 +14,11 @@ from lakebed.model.names import MICROS_PER_SECOND, Micros
 from lakebed.ports.clock import Clock
 
 FOLDER = "environment"
-"""Where each process of Spark finds our code and its packages, below where it runs."""
+"""The folder of our code and its packages, below the working directory of each process of Spark."""
 STATES_FOLDER = "/tmp/lakebed"  # noqa: S108 - the only folder that a worker surely may write
 REASON_LENGTH = 300
 SENT_SECONDS_MAX = KEPT_DAYS * 86_400
-"""How long a message may have been under way, and its run be known."""
+"""Most seconds that a message may have been under way: earlier runs are not looked for."""
 
 CONF = {
     "spark.driver.cores": "2",
@@ -29,7 +29,8 @@ CONF = {
     "spark.executor.memoryOverhead": "6g",
     "spark.task.maxFailures": "4",
 }
-"""Unless a message says otherwise. Rows are in processes of Python, beside Spark's: 1.5 GB each."""
+"""Options of Spark's unless a message says otherwise. Rows are in processes of Python, beside
+Spark's: 1.5 GB each."""
 
 
 def submit_conf(

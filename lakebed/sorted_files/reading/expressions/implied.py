@@ -53,9 +53,9 @@ _COMPARISONS: dict[str, tuple[Comparison, Comparison]] = {
     "greater": (">", "<"),
     "greater_equal": (">=", "<="),
 }
-"""With the field on the left, and on the right."""
+"""Comparisons of each function: with the field on the left, and on the right."""
 _JOINED = {"and_kleene": True, "or_kleene": False}
-"""Whether all parts must hold."""
+"""Functions that join parts; true: all parts must hold."""
 _AROUND = {"starts_with": ("", "%"), "ends_with": ("%", ""), "match_substring": ("%", "%")}
 _UNSAFE = tuple(
     f"allow_{what}"
@@ -66,7 +66,7 @@ _UNSAFE = tuple(
 )
 """Options of a cast that may change a value."""
 _MATCH, _SKIP, _EMIT_NULL, _INCONCLUSIVE = range(4)
-"""What `is_in` makes of nulls: `null_matching_behavior`."""
+"""Treatments of nulls by `is_in`: `null_matching_behavior`."""
 
 
 class ImpliedRows(NamedTuple):

@@ -20,9 +20,9 @@ from lakebed.sorted_files.reading.own_memory import own_memory
 from lakebed.sorted_files.reading.scanning.row_group_scan import RowGroupScan
 
 ROWS_FIRST = 4_096
-"""Of the first batch, and of what is decoded ahead at first; twice as many with each batch."""
+"""Rows of the first batch, and of what is decoded ahead at first; twice as many with each batch."""
 ROWS_MAX = 1 << 17
-"""Of a batch: a row group has no more."""
+"""Most rows of a batch: a row group has no more."""
 _AHEAD_MAX = 1 << 40
 
 

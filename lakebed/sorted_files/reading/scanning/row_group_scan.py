@@ -24,7 +24,7 @@ from lakebed.sorted_files.reading.row_requests import RowRequest
 from lakebed.sorted_files.reading.tails import Tail, Tails
 
 TAILS_BYTES_FIRST = 1 << 20
-"""Of tails that a scan begins with; each time twice as many, for its reader may stop soon."""
+"""Bytes of tails that a scan begins with; each time twice as many, for its reader may stop soon."""
 
 
 class RowGroupTask(msgspec.Struct, frozen=True):
