@@ -17,7 +17,7 @@ before the first row is given. Leaves of the same files are read together howeve
 
 
 class Together(msgspec.Struct, frozen=True):
-    """What is read of one file for some leaves.
+    """The part of one file that is read for some leaves.
 
     part: its key range reaches from the first leaf to the last one.
     key_ranges: those of the leaves that have the file; neighbours are one.
