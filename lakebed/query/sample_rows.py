@@ -31,7 +31,7 @@ DRAWS_AGAIN = (1, 8)
 
 
 class RowDrawer(Protocol):
-    """What draws stored rows of files."""
+    """A sampler that draws stored rows of files."""
 
     def draw(
         self,
