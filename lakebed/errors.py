@@ -312,7 +312,7 @@ class OlderProcessError(UnavailableError):
 
 
 class ReleaseSkippedError(InvalidError):
-    """What is deployed, or lives, is two releases older: such two may not work together.
+    """A release that is deployed, or lives, is two releases older: such two may not work together.
 
     What is done: nothing. What you can do: upgrade to the release that the hint names, and finish.
     """

@@ -55,7 +55,7 @@ TIME_KEPT = 1 / 3
 
 
 class Context(Protocol):
-    """What Lambda says of a run."""
+    """Lambda's description of a run."""
 
     aws_request_id: str
     function_name: str
@@ -95,7 +95,7 @@ class SentMessage(Protocol):
 
 
 class SentApp(Protocol):
-    """What works on messages of users, and knows the queue that they came from."""
+    """An app that works on messages of users, and knows the queue that they came from."""
 
     def received(self, record: Mapping[str, Any]) -> SentMessage:
         """Return what a record says."""

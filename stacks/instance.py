@@ -40,14 +40,14 @@ from stacks.state import StateStack
 
 
 class StackParts(TypedDict):
-    """What each stack is given that works on tables."""
+    """The parts that are given to each stack that works on tables."""
 
     deployment: Deployment
     stores: LakeStores
 
 
 class TaskParts(StackParts):
-    """What each stack with tasks is given.
+    """The parts that are given to each stack with tasks.
 
     network: None: it can have no tasks.
     commits: the queue by which some commit.

@@ -71,7 +71,7 @@ class _Source(Generic[SourceT]):
 
 
 class _Reading(Generic[T]):
-    """What is read ahead of who takes it. Its event loop alone uses it."""
+    """An iterator that is read ahead of its consumer. Its event loop alone uses it."""
 
     def __init__(self, calls: Calls, source: _Source[Any]) -> None:
         self._calls = calls

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RowChange(Twin):
-    """What a commit did to the rows of a table.
+    """The change that one commit made to the rows of a table.
 
     kind: `rows` were taken in, some went by a `delete`, or all by a `clear`.
     number, at: of its log entry, and log time, microseconds since 1970.

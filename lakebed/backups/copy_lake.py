@@ -48,7 +48,7 @@ class NamesOfCopy(Protocol):
 
 
 class LakeCopied(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done.
+    """The outcome of copying a lake.
 
     only_in_copy: tables that the source does not have any more.
     quarantined: tables that were left out: the source has set them aside. A copy that was made

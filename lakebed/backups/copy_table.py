@@ -71,7 +71,7 @@ class LogCopy(Protocol):
 
 
 class TableCopied(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done for one table.
+    """The outcome of copying one table.
 
     number: the version that the copy holds now.
     files_kept: those that the copy had before.

@@ -57,7 +57,7 @@ INSTANCE_SCHEME = "aws:"
 
 
 class LocalParts(NamedTuple):
-    """What only a lake in a directory has.
+    """The parts that only a lake in a directory has.
 
     log_copy: gives the log of a table as that of a copy, which grows by many entries at once.
     names: of tables, which a copy gets all at once.
@@ -69,7 +69,7 @@ class LocalParts(NamedTuple):
 
 
 class Paying(NamedTuple):
-    """What says what a lake costs.
+    """The stores and services that answer what a lake costs.
 
     ledger: where usage is kept; None: it is not.
     budgets: what was spent in this month; None: nothing costs anything.

@@ -71,7 +71,7 @@ FIRST_REPORT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Where a lake is kept.
+    """The stores of one lake, and the other backends that come with them.
 
     location: in words.
     clock: all processes of a lake use the same kind.
@@ -113,7 +113,7 @@ class Stores:
 
 
 class _Kept(NamedTuple):
-    """What this process keeps of a lake, and closes in the end."""
+    """The resources that this process holds of a lake, and closes in the end."""
 
     spill: ProcessFolder
     processes: ProcessReports

@@ -121,7 +121,7 @@ def resources_of(clients: AmazonClients, instance: InstanceId) -> InstanceResour
 
 
 class Caller(NamedTuple):
-    """Whose credentials these are: the partition of AWS, and the account's number."""
+    """The owner of some credentials: the partition of AWS, and the account's number."""
 
     partition: str
     account: str

@@ -43,7 +43,7 @@ Task = Callable[[bytes, bytes], bytes]
 
 
 class Tasks(NamedTuple):
-    """What a cluster runs, in any process on any machine: they may be pickled."""
+    """The tasks that a cluster runs, in any process on any machine: they may be pickled."""
 
     sort: Task
     merge: Task

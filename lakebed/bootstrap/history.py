@@ -23,8 +23,12 @@ HISTORY_DAYS_MAX = 10 * 365
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What was kept: days whose jobs were not kept before, their jobs, and hours of usage, of a
-    table and a kind of work each."""
+    """The amounts of history that were kept.
+
+    days: whose jobs were not kept before.
+    jobs: of these days.
+    hours: of usage, of a table and a kind of work each.
+    """
 
     days: int = 0
     jobs: int = 0

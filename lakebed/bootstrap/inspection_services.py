@@ -60,7 +60,7 @@ class InspectionServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedParts:
-    """What the services look into.
+    """The parts of a lake that the inspection services read.
 
     bring_back: takes the deletion of an object back, if its versions are kept; None: none are.
     processes, deployed: see `Stores`.

@@ -10,7 +10,7 @@ MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 1 << 20, 1 << 40
 
 
 class Memory(NamedTuple):
-    """What one process may use. None: the usual.
+    """The memory limits of one process. None: the usual.
 
     cache_bytes: of what is kept of files for lookups.
     merge_bytes: of a compaction's buffers, kept or refused.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ObjectsLocation(msgspec.Struct, frozen=True):
-    """Where other processes find a lake's objects.
+    """The location at which other processes find a lake's objects.
 
     objects: a directory, or s3://bucket/prefix.
     instance: whether they are reached as those of an instance on AWS are.

@@ -45,7 +45,7 @@ ROW_BYTES = 64
 
 
 class Input(NamedTuple):
-    """What is asked for.
+    """The requested input of a bulk import.
 
     digest: stands for the request.
     find: returns its files; raises InvalidError for those that cannot be had. It is not called when
@@ -218,7 +218,7 @@ class ImportRows:
 
 
 class _Sorted(NamedTuple):
-    """What the first stage gave.
+    """The result of the first stage, which sorts.
 
     bodies: answers of its tasks.
     tasks: how many there were; None: some may not have begun, as they had no rows.

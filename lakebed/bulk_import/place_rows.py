@@ -50,7 +50,7 @@ class PlacedFile(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """What the commit of an import does with the tree, and where its files go then."""
+    """The splits that the commit of an import makes in the tree, and where its files go then."""
 
     splits: tuple[Split, ...]
     references: tuple[FileReference, ...]

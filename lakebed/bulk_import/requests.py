@@ -53,7 +53,7 @@ class ImportRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchBody(msgspec.Struct, frozen=True):
-    """What a request says in place of a user's message, when it is the job of a batch.
+    """The body of a request that is the job of a batch, in place of a user's message.
 
     batch: files as they were submitted.
     """

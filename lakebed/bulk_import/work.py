@@ -50,7 +50,7 @@ class Cluster(Protocol):
 
 
 class ImportJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What all tasks of one run must know.
+    """The description of an import that all tasks of one run share.
 
     at: the instant by which old rows are left out.
     points: where leaves end.

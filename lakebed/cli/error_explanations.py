@@ -14,7 +14,7 @@ from lakebed.errors import LakebedError
 
 
 class ErrorExplanation(NamedTuple):
-    """What the docstring of an error says."""
+    """The explanation of an error, as the docstring of its class gives it."""
 
     code: str
     exit_code: int

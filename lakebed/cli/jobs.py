@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class JobsAsked(TypedDict):
-    """What people want to know of jobs."""
+    """The options of a user's request to see jobs."""
 
     job: str | None
     events: Sequence[str]

@@ -37,7 +37,7 @@ LAKE_VARIABLE = "LAKEBED_LAKE"
 
 
 class Session:
-    """What the options of every command say."""
+    """The values of the options that every command has."""
 
     def __init__(self) -> None:
         self.lake_path = os.environ.get(LAKE_VARIABLE) or "lake"

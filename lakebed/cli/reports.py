@@ -31,7 +31,7 @@ ROWS_MAX = 100_000
 
 
 class ReportArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed report` is given."""
+    """The arguments of `lakebed report`."""
 
     name: str
     table: str | None

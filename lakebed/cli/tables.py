@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class CreateTableArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed table create` is given."""
+    """The arguments of `lakebed table create`."""
 
     name: str
     schema_file: Path | None

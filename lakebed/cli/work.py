@@ -175,7 +175,7 @@ def compact(session: Session, table: str) -> None:
 
 
 class ReportedFailures:
-    """What failed on tables, shown once for each try."""
+    """The failures of work on tables, shown once for each try."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

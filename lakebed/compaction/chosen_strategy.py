@@ -40,7 +40,7 @@ how long others wait for the state."""
 
 
 class StrategyAnswers(msgspec.Struct, frozen=True):
-    """What a user's strategy gave.
+    """The answers of a user's strategy.
 
     settings: that it was asked by.
     file_groups: by leaf, of files that no job held when it was asked.
@@ -106,7 +106,7 @@ def groups_of_now(
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """What a strategy is asked about a leaf.
+    """A question to a strategy about one leaf.
 
     shown: its files that no job holds, oldest first.
     names: of them, by how they are shown.

@@ -45,7 +45,7 @@ BatchT = TypeVar("BatchT")
 
 
 class TakenJob(msgspec.Struct, frozen=True):
-    """What a run has read of its job, all from one state."""
+    """A job as a run has read it, all from one state."""
 
     job: CompactionJob
     start: Start

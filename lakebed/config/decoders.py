@@ -49,7 +49,7 @@ class TimeOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecoderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How records are read.
+    """The settings of a decoder, by which records are read.
 
     format: of their bytes.
     time: the time of their events. Left out: records have none.
@@ -98,7 +98,7 @@ class ColumnOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnsOf(msgspec.Struct, frozen=True, kw_only=True):
-    """Which values of a record become which columns of a table.
+    """The mapping of a record's values to the columns of a table.
 
     columns: path of the value by column; of all columns but those of `rest`, `lineage`, `meta` and
         `auto_key`.

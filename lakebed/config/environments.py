@@ -22,19 +22,19 @@ def sources_in(sources: str) -> list[str]:
 
 
 class FunctionEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """What each function knows: of which instance it is."""
+    """The environment of every function: the instance that it is of."""
 
     instance: str
 
 
 class ReportedEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What each function reads that does a lake's work, to report its release."""
+    """The environment of a function that does a lake's work, and reports its release."""
 
     processes_table: str
 
 
 class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a trigger reads, which a schedule runs: it sends tables that have work to a queue.
+    """The environment of a trigger, which a schedule runs: it sends tables with work to a queue.
 
     work: the kind of scheduled work that they are sent for.
     """
@@ -45,7 +45,7 @@ class TriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a program reads that opens tables.
+    """The environment of a program that opens tables.
 
     table_metrics: `true` where metrics are kept for each table as well, else `false`.
     """
@@ -58,7 +58,7 @@ class TableWorkEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class TableFunctionEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """What a function reads that keeps states of tables in /tmp.
+    """The environment of a function that keeps states of tables in /tmp.
 
     function_disk_mib: the size of /tmp.
     """
@@ -67,7 +67,7 @@ class TableFunctionEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
 
 
 class ScheduledWorkEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that does scheduled work on tables.
+    """The environment of a function that does scheduled work on tables.
 
     work: the kind.
     """
@@ -76,13 +76,13 @@ class ScheduledWorkEnvironment(TableFunctionEnvironment, frozen=True, kw_only=Tr
 
 
 class JobEventsEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that publishes ends of jobs."""
+    """The environment of a function that publishes ends of jobs."""
 
     registry_table: str
 
 
 class QueryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that answers queries.
+    """The environment of a function that answers queries.
 
     results_bucket: for results that are too large for an answer.
     """
@@ -92,13 +92,13 @@ class QueryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
 
 
 class QueryQueueEnvironment(QueryEnvironment, frozen=True, kw_only=True):
-    """What a function reads that answers the queries of a queue."""
+    """The environment of a function that answers the queries of a queue."""
 
     query_queue_url: str
 
 
 class HistoryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that keeps jobs and usage of each day.
+    """The environment of a function that keeps jobs and usage of each day.
 
     history_days: for which new tables keep them.
     """
@@ -108,7 +108,7 @@ class HistoryEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
 
 
 class FeedTakeEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that takes records of sources.
+    """The environment of a function that takes records of sources.
 
     merge_processes: 1: a function starts none.
     """
@@ -120,7 +120,7 @@ class FeedTakeEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
 
 
 class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """What a task reads that moves rows: compaction.
+    """The environment of a task that moves rows: compaction.
 
     task_vcpus, task_memory_mib: its size, which it cannot learn from the machine that it shares.
     """
@@ -133,7 +133,7 @@ class TaskEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
 
 
 class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
-    """What a task reads that ingests files.
+    """The environment of a task that ingests files.
 
     batches_table: of submitted files.
     sources: folders that may hold them, separated by commas.
@@ -145,14 +145,14 @@ class IngestTaskEnvironment(TaskEnvironment, frozen=True, kw_only=True):
 
 
 class BatchingTriggerEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a trigger reads that sends tables with submitted files to a queue."""
+    """The environment of a trigger that sends tables with submitted files to a queue."""
 
     batches_table: str
     queue_url: str
 
 
 class BatchingEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that makes batches of submitted files.
+    """The environment of a function that makes batches of submitted files.
 
     bulk_import_queue_url: "": the instance imports nothing in bulk.
     """
@@ -164,7 +164,7 @@ class BatchingEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
 
 
 class SubmissionsEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that submits files of messages, and files that arrive.
+    """The environment of a function that submits files of messages, and files that arrive.
 
     sources: as in `IngestTaskEnvironment`.
     """
@@ -176,7 +176,7 @@ class SubmissionsEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class DeclaredTablesEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that makes tables as files declare them.
+    """The environment of a function that makes tables as files declare them.
 
     files: archive of the files, s3://BUCKET/KEY.
     sources: as in `IngestTaskEnvironment`.
@@ -191,19 +191,19 @@ class DeclaredTablesEnvironment(TableFunctionEnvironment, frozen=True, kw_only=T
 
 
 class NetworkCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that checks a network which the deployer brings."""
+    """The environment of a function that checks a network which the deployer brings."""
 
     vpc_id: str
 
 
 class ReleaseCheckEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that checks which release may be deployed."""
+    """The environment of a function that checks which release may be deployed."""
 
     registry_table: str
 
 
 class StartedTaskEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that starts tasks.
+    """The environment of a function that starts tasks.
 
     cluster, task_definition: ARNs.
     subnets: separated by commas.
@@ -223,19 +223,19 @@ class StartedTaskEnvironment(FunctionEnvironment, frozen=True, kw_only=True):
 
 
 class TaskStartEnvironment(StartedTaskEnvironment, frozen=True, kw_only=True):
-    """What a function reads that starts tasks for a queue."""
+    """The environment of a function that starts tasks for a queue."""
 
     queue_url: str
 
 
 class FeedTaskStartEnvironment(StartedTaskEnvironment, frozen=True, kw_only=True):
-    """What a function reads that starts tasks for feeds."""
+    """The environment of a function that starts tasks for feeds."""
 
     registry_table: str
 
 
 class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
-    """What the driver of a bulk import reads, which has no queue.
+    """The environment of the driver of a bulk import, which has no queue.
 
     sources: as in `IngestTaskEnvironment`.
     """
@@ -245,7 +245,7 @@ class BulkImportEnvironment(TableWorkEnvironment, frozen=True, kw_only=True):
 
 
 class BulkImportRunsEnvironment(BulkImportEnvironment, frozen=True, kw_only=True):
-    """What a function reads that starts runs of Spark.
+    """The environment of a function that starts runs of Spark.
 
     function_disk_mib: the size of /tmp.
     tags: of runs, in JSON.
@@ -285,11 +285,11 @@ class BulkImportRunsEnvironment(BulkImportEnvironment, frozen=True, kw_only=True
 
 
 class BulkImportFollowEnvironment(BulkImportRunsEnvironment, frozen=True, kw_only=True):
-    """What a function reads that follows bulk imports, and asks for machines again."""
+    """The environment of a function that follows bulk imports, and asks for machines again."""
 
 
 class BulkImportStartEnvironment(BulkImportRunsEnvironment, frozen=True, kw_only=True):
-    """What a function reads that starts bulk imports.
+    """The environment of a function that starts bulk imports.
 
     batches_table: of submitted files.
     """
@@ -299,14 +299,14 @@ class BulkImportStartEnvironment(BulkImportRunsEnvironment, frozen=True, kw_only
 
 
 class CompactionCreationEnvironment(ScheduledWorkEnvironment, frozen=True, kw_only=True):
-    """What a function reads that creates compaction jobs."""
+    """The environment of a function that creates compaction jobs."""
 
     tracker_table: str
     jobs_queue_url: str
 
 
 class DeadLettersEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What a function reads that frees the files of jobs that were given up."""
+    """The environment of a function that frees the files of jobs that were given up."""
 
     tracker_table: str
     jobs_queue_url: str
@@ -314,7 +314,7 @@ class DeadLettersEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True
 
 
 class CommitterEnvironment(TableFunctionEnvironment, frozen=True, kw_only=True):
-    """What the committer reads."""
+    """The environment of the committer."""
 
     tracker_table: str
     commits_queue_url: str

@@ -23,7 +23,8 @@ SourceKind = Literal["kafka", "files", "s3", "sqs", "push", "socket"]
 
 
 class KafkaLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a broker knows us, and we it. Secrets are named: `secret:NAME`."""
+    """The credentials by which a broker and Lakebed know each other. Secrets are named:
+    `secret:NAME`."""
 
     mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
     user: Annotated[str, Meta(max_length=1_000)] = ""

@@ -28,7 +28,7 @@ QUARANTINE_SUFFIX = "_quarantine"
 
 
 class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a feed may say beside its source."""
+    """The settings of a feed beside those of its source."""
 
     decoder: Annotated[
         dict[str, Any],
@@ -123,7 +123,7 @@ class Feed(FeedSettings, frozen=True, kw_only=True):
 
 
 class FeedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says, or several.
+    """The contents of a feed file, or of several.
 
     said: of each definition, as it is stored.
     """

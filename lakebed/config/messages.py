@@ -295,7 +295,7 @@ def query_message(body: bytes) -> QueryMessage:
 
 
 class Named(msgspec.Struct, frozen=True):
-    """What a message that is wrong says of itself all the same. None: nothing that could be."""
+    """The job and the table that an invalid message names all the same. None: it names none."""
 
     job: JobId | None = None
     table: str | None = None

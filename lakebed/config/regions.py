@@ -23,7 +23,7 @@ PARTITIONS = {
 
 
 class Arn(NamedTuple):
-    """What the first parts of an ARN say."""
+    """The first parts of an ARN."""
 
     partition: str
     service: str

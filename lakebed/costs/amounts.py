@@ -10,7 +10,7 @@ from lakebed.costs.prices import Prices
 
 
 class Amounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of each thing that has a price: the same names as in a file of prices."""
+    """The amount of each thing that has a price: the same names as in a file of prices."""
 
     s3_put: float = 0.0
     s3_get: float = 0.0

@@ -18,7 +18,7 @@ _EVERYWHERE = KeyBounds(b"", None)
 
 
 class CompactionWork(NamedTuple):
-    """What ingest has written, and what compaction has done with it.
+    """The files that ingest has written, and the work that compaction has done on them.
 
     files_in: how many files ingest wrote, by their rows.
     files_merged: how many files merges wrote, by their rows.

@@ -14,7 +14,7 @@ JOB_GB = 10
 
 
 class DailyLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table gets in a day.
+    """The load of a table in a day.
 
     rows: taken in.
     row_bytes: of a row in files.

@@ -30,7 +30,7 @@ _PUT: Final = ("s3_put_bytes", "local_put_bytes")
 
 
 class SpentLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one table, kind, day or service cost.
+    """The cost of one table, kind of work, day or service.
 
     dollars: by the prices.
     counts: by counter; empty for a service.
@@ -57,7 +57,7 @@ class PerBillion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was spent.
+    """A report of the costs of some days.
 
     days: that the entries cover.
     lines: the dearest first; days in their order.
@@ -79,7 +79,7 @@ class CostReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted of a service, and what was billed for it, in dollars."""
+    """The counted and the billed cost of a service, in dollars."""
 
     service: str
     counted: float
@@ -104,7 +104,7 @@ def compared(found: CostReport, billed: Mapping[str, float]) -> list[Compared]:
 
 
 class AskedCosts(msgspec.Struct, frozen=True, kw_only=True):
-    """How costs are shown.
+    """The options by which costs are shown.
 
     names: of tables, by their ids.
     now: the day.

@@ -11,7 +11,7 @@ from lakebed.ports.paying.usage_ledger import LedgerEntry
 
 
 class UsageLine(NamedTuple):
-    """What one kind of work on one table used in some hours that follow each other.
+    """The usage of one kind of work on one table in some hours that follow each other.
 
     table: its id.
     hour: the first one, since 1970.

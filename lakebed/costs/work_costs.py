@@ -47,7 +47,7 @@ READ_UNITS_OF_JOB = 8.0
 
 
 class WorkScenario(msgspec.Struct, frozen=True, kw_only=True):
-    """How rows come in.
+    """The assumptions about how rows come in.
 
     job_bytes: of an ingest job's files.
     deleted_days: of the instance.

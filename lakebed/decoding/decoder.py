@@ -19,7 +19,7 @@ never values."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """What became of a batch of records.
+    """The result of decoding a batch of records.
 
     rows: in the table's columns, in the records' order.
     record: of each row, the index of its record. Rising: no record becomes two rows.

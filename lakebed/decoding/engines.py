@@ -38,7 +38,7 @@ BLOCK_RECORDS: Final = 32_768
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What some formats need beside their settings.
+    """The resources that some formats need beside their settings.
 
     registry: of the schemas of Avro or Protobuf.
     descriptors: of Protobuf without a registry: the bytes of the descriptor set.

@@ -42,7 +42,7 @@ class _RejectedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What can be read of some payloads, and which these are.
+    """The rows that were read of some payloads, and the indices of these payloads.
 
     dropped: by the index of a value, the payloads in which it was left out.
     """

@@ -64,7 +64,7 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """How far a pass has come.
+    """The progress of a pass over listed objects.
 
     after: the name that was given last; "": none yet.
     since: what was modified before that was taken by earlier passes.

@@ -57,7 +57,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class MadeOfValues:
-    """What was made of values.
+    """The rows that were made of values.
 
     kept: the index of each row's record.
     times: of the rows' events.

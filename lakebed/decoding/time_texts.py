@@ -81,7 +81,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How texts are taken apart.
+    """The pattern by which texts of times are taken apart.
 
     expression: RE2's, with a name for each part that counts.
     """

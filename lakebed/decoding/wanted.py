@@ -48,7 +48,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a column of the table has its values from.
+    """A column of the table, and the value of a record that fills it.
 
     value: index of the value; None: of no value.
     time: how the value is written, where it is a time.
@@ -61,7 +61,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a table wants of a record.
+    """The values of a record that a table wants.
 
     columns: all of the table's, in their order.
     time: index of the value that is the event's time, if one is.

@@ -35,7 +35,7 @@ is what was counted last."""
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """What the ranges hold in one state.
+    """The rows that the ranges hold in one state.
 
     known: rows that this state knows exactly.
     rest: a query of one column that gives the others.

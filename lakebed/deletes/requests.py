@@ -23,7 +23,7 @@ AskDelete = Callable[[Schema], Selection]
 
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a delete.
+    """The outcome of a delete.
 
     rows: that went, as queries would have given them.
     exact: whether just these went; else about so many, for files came and went while they were

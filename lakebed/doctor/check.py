@@ -19,7 +19,7 @@ State = Literal["healthy", "found", "could not look"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cure:
-    """What `--fix` may do about one thing: it changes no rows, and again does nothing.
+    """An idempotent cure of one thing, which `--fix` may apply. It changes no rows.
 
     does: in words.
     act: does it. Raises LakebedError where it cannot be done.
@@ -66,7 +66,7 @@ class Check:
 
 
 class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check answered.
+    """The outcome of a check.
 
     signs: what it found, in words.
     fixes: what `--fix` would do about them.
@@ -85,7 +85,7 @@ class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What all checks answered, in their order.
+    """The outcomes of all checks, in their order.
 
     seconds: from the first to the last.
     """

@@ -20,7 +20,7 @@ DELETED_AT_ONCE = 1_000
 
 
 class AskedExport(NamedTuple):
-    """What is to be exported, and where to."""
+    """A request for an export: what is exported, and where to."""
 
     table: OpenTable
     target: ExportTarget

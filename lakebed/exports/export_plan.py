@@ -36,7 +36,7 @@ FORMAT = 1
 
 
 class AskedRows(TypedDict, total=False):
-    """What may be said of an `ExportRequest`."""
+    """The fields of an `ExportRequest` that a caller may give."""
 
     keys: Sequence[object] | None
     ranges: Sequence[Mapping[str, object]] | Mapping[str, object] | None
@@ -46,7 +46,7 @@ class AskedRows(TypedDict, total=False):
 
 
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows and columns, as `condition_of` takes them, of which version.
+    """The rows and columns of an export, as `condition_of` takes them, and their version.
 
     as_of: the version; None: the newest one when the export begins.
     """

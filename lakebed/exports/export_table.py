@@ -50,7 +50,7 @@ Progress = Callable[[int, int], None]
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an export.
+    """The outcome of an export.
 
     manifest: where it lies.
     number: of the log entry up to which the table was read.

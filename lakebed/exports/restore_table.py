@@ -33,7 +33,7 @@ CHECKED_AT_ONCE = 8
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a restore.
+    """The outcome of a restore.
 
     number: of the log entry that took the rows in.
     rows, files: of the table, as far as this call made them.

@@ -35,7 +35,7 @@ class SettingChange(msgspec.Struct, frozen=True):
 
 
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of a definition.
+    """The change that is made, or would be made, to a definition.
 
     version: that it has afterwards; 0: not yet, as nothing was changed.
     goes_on: whether it is new and its table knows it: it was run from a file, and goes on there.

@@ -36,7 +36,7 @@ def _weight(split: str, worker: WorkerId) -> bytes:
 
 
 class Moves(msgspec.Struct, frozen=True):
-    """What a worker does next about owners.
+    """The next claims and releases of source splits by a worker.
 
     claim: source splits to claim at once: they are to be its own, and no living worker has them.
     give_back: that it has and that are to be another's: drained first, then released, a part of

@@ -80,7 +80,7 @@ class RoundCommitted(msgspec.Struct, frozen=True):
 
 
 class _Round(msgspec.Struct, frozen=True):
-    """What all of a round needs.
+    """The inputs that all parts of a round need.
 
     known: read before its first effect.
     relief: what is left out.

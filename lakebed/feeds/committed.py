@@ -27,7 +27,7 @@ SENT_MAX = 3
 
 
 class FeedConnection(msgspec.Struct, frozen=True):
-    """What leads a feed into a table.
+    """The connection that leads a feed into a table.
 
     version: of its definition.
     """
@@ -37,7 +37,7 @@ class FeedConnection(msgspec.Struct, frozen=True):
 
 
 class SplitAt(msgspec.Struct, frozen=True):
-    """How far a source split has been taken.
+    """The position up to which a source split has been taken.
 
     value: the bytes that the table holds; None: it has none, and `position` is where to begin.
     """
@@ -65,7 +65,7 @@ class PositionMove(msgspec.Struct, frozen=True):
 
 
 class CommittedFeed(msgspec.Struct, frozen=True):
-    """What a table says of a connection.
+    """The state of a connection, as its table holds it.
 
     start: where work begins that is based on it.
     is_defined: whether the table knows this version of its definition.

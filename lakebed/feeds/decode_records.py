@@ -37,7 +37,7 @@ _TIME = "\0time"
 
 
 class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy says of records.
+    """The rules of a policy for records.
 
     on_error: of a record that is no row: `quarantine` keeps it, `skip` only counts it, `fail` stops
         the connection.
@@ -62,7 +62,7 @@ class RecordRules(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fates:
-    """What becomes of each record of a batch. Masks, by record.
+    """The fate of each record of a batch. Masks, by record.
 
     count: how many are taken; the next one, if there is one, is refused.
     in_table: known already.

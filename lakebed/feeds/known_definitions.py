@@ -72,7 +72,7 @@ class ConnectionDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownDefinitions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a registry defines.
+    """The definitions that a registry holds.
 
     number: of the registry, at the moment of reading.
     file: what the definitions say together.

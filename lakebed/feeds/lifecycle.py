@@ -35,7 +35,7 @@ TRIES_MAX = 10
 
 
 class FeedStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """How a feed stands.
+    """The state of a feed, and the state that it should have.
 
     failed: why it, `feed.NAME`, or one of its connections, `connection.NAME`, does not go on;
         empty: nothing failed.

@@ -37,7 +37,7 @@ class _Heard(msgspec.Struct):
 
 
 class LivingWorkers:
-    """What a watcher has seen of workers.
+    """A watcher's record of the workers that live.
 
     A worker that is new to the watcher lives, until it was silent for long enough. A worker that
     was taken for dead and beats again lives.

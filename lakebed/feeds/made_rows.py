@@ -21,7 +21,7 @@ BatchT = TypeVar("BatchT")
 
 
 class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
-    """What became of the records of one batch. Each record is counted once.
+    """The outcome of making rows of the records of one batch. Each record is counted once.
 
     rows: of the table; None: no record became one.
     rows_count: how many.
@@ -65,7 +65,7 @@ class MadeRows(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
 
 
 class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
-    """What is known of records before rows are made of them.
+    """The facts that are known of records before rows are made of them.
 
     in_quarantine: rows of the quarantine table, of this source split, that may be of these records:
         no rows are made of those, whatever they look like now.

@@ -61,7 +61,7 @@ AGAIN = (PositionMovedError, ItemsTakenError, WindowSealedError, GenerationError
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What one turn of a pipeline did.
+    """The outcome of one turn of a pipeline.
 
     has_read: whether records were read.
     committed: the round that was committed; None: none was.

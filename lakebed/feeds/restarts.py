@@ -17,7 +17,7 @@ BUG = "bug"
 
 
 class RestartRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy says of failures of a source, or of code.
+    """The rules of a policy for failures of a source, or of code.
 
     max: so often in an hour; then the failure is final.
     seconds_min, seconds_max: the wait before the first, which doubles, and the longest one.
@@ -29,7 +29,8 @@ class RestartRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Restarts:
-    """What failed how often. All times are seconds of one monotonic clock."""
+    """The record of recent failures, from which the next wait follows. All times are seconds of one
+    monotonic clock."""
 
     def __init__(self, rules: RestartRules) -> None:
         self._rules = rules

@@ -15,7 +15,7 @@ and how long it does."""
 
 
 class RotationLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a round holds at the most.
+    """The limits of what a round holds.
 
     size: bytes of records.
     records: how many.
@@ -73,7 +73,7 @@ def reason_to_commit(limits: RotationLimits, waiting: Waiting, *, now: float, wa
 
 
 class Rotation:
-    """When one pipeline commits what it holds.
+    """The schedule by which one pipeline commits what it holds.
 
     limits: of its rounds.
     idle_seconds: how long a source split says nothing until it is idle; None: event time does not

@@ -35,7 +35,7 @@ fraction of the records read in it. One bad record of three is no reason."""
 
 
 class SplitRecords(msgspec.Struct, Generic[BatchT], frozen=True):
-    """What a round takes of a source split.
+    """The records that a round takes of a source split.
 
     owner: number of its owner.
     at: how far it was taken when the records were read.

@@ -27,7 +27,7 @@ class RunningFeed(msgspec.Struct, Generic[BatchT], frozen=True):
 
 
 class FeedDone(msgspec.Struct, frozen=True, kw_only=True):
-    """What a feed has taken.
+    """The outcome of running a feed.
 
     commits: log entries.
     code: of the error that stopped it; "": it has taken all that there was.

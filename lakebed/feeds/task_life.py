@@ -19,7 +19,7 @@ from lakebed.tasks.task_loop import Ending
 
 
 class FeedTaskLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """When a task ends.
+    """The limits after which a task ends.
 
     age_seconds: after so long, whatever it does: so that no task is older than a day's releases.
     idle_seconds: after it was not needed for so long.

@@ -73,7 +73,7 @@ class WantedPipeline(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True)
 
 
 class FeedReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says of one pipeline in its beats.
+    """A worker's report of one pipeline, as its beats carry it.
 
     behind: positions beyond those that were read.
     waiting: bytes that are read and not committed.

@@ -28,7 +28,7 @@ SETTLED_SECONDS = 3_600
 
 
 class RowsOfDays(Protocol):
-    """What is kept.
+    """A kind of rows that are kept day by day.
 
     subject: its name, in the plural.
     """
@@ -44,7 +44,7 @@ class RowsOfDays(Protocol):
 
 
 class KeptDays(msgspec.Struct, frozen=True):
-    """What a run kept: days that were not kept before, and their rows."""
+    """The amounts that a run kept: days that were not kept before, and their rows."""
 
     days: int = 0
     rows: int = 0

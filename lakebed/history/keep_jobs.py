@@ -20,7 +20,7 @@ OF_HISTORY = frozenset({JOBS_TABLE, USAGE_TABLE})
 
 
 class EndedJobs:
-    """What ended on each day.
+    """The jobs that ended on each day.
 
     entries: returns the tables whose jobs are kept: all but those that hold history themselves.
     """

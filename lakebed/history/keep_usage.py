@@ -15,7 +15,7 @@ from lakebed.ports.table_registry import TableEntry
 
 
 class UsedHours:
-    """What was used in the hours of each day, dropped tables among them.
+    """The usage in the hours of each day, that of dropped tables among it.
 
     entries: returns the tables that have a name.
     """

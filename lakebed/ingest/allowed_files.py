@@ -13,7 +13,7 @@ SCHEME = "s3://"
 
 
 class AllowedSources:
-    """Where files may lie: `s3://BUCKET`, `s3://BUCKET/FOLDER`, folders of this machine."""
+    """The allowed sources: `s3://BUCKET`, `s3://BUCKET/FOLDER`, folders of this machine."""
 
     def __init__(self, sources: Sequence[str]) -> None:
         self._urls = [f"{source.rstrip('/')}/" for source in sources if source.startswith(SCHEME)]

@@ -16,7 +16,7 @@ LEAF_ROWS_MAX = 5_000_000
 
 
 class TargetFigures(NamedTuple):
-    """What a table holds."""
+    """The size of a table, in rows, bytes and leaves."""
 
     rows: int = 0
     bytes: int = 0

@@ -216,7 +216,7 @@ class ArrowSource:
 
 
 class IngestOptions(TypedDict, total=False):
-    """How rows are read that a table takes in. Each may be left out.
+    """The options of reading rows that a table takes in. Each may be left out.
 
     format: of files; None: by the endings of their names.
     extra_columns: "drop" ignores unknown columns; left out, they are refused.

@@ -29,7 +29,7 @@ Written = Callable[[int, int], None]
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """Who writes files: what makes their names unique (H11, H19).
+    """The identity of a writer of files, which makes their names unique (H11, H19).
 
     base: the log number that was read before the first file.
     run: 32 random bits.

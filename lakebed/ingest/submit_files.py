@@ -22,7 +22,7 @@ AT_ONCE = 1_000
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of files that were submitted.
+    """The outcome of submitting files.
 
     files: how many the names meant.
     added: how many of them wait now that did not before.

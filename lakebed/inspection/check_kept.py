@@ -16,7 +16,7 @@ from lakebed.statestore.version_pin import BACKUP_PINS
 
 
 class Keeper(NamedTuple):
-    """Who keeps a version, in words.
+    """The keeper of a version, in words.
 
     follows: it needs the entries behind, too; no snapshot of just this version is kept for it.
     """

@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a state says of a table's files."""
+    """The facts that a state holds of a table's files."""
 
     schema: Schema
     tree: PartitionTree

@@ -44,7 +44,7 @@ LETTERS_COUNTED_MAX = 1_000
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message says of itself.
+    """The table and the jobs that a message is about, by its own account.
 
     table: None: it names none that there is.
     called: its name, or id where it has none any more; "": none.

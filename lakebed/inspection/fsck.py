@@ -57,7 +57,7 @@ NAMELESS = TableName("(nameless)")
 
 
 class FsckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What fsck found.
+    """The result of fsck.
 
     files: that were checked.
     deep: whether their bytes and rows were read.

@@ -40,7 +40,7 @@ class LostCommit(msgspec.Struct, frozen=True, order=True, kw_only=True):
 
 
 class LostHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known beside the state that a log goes on from.
+    """The commits that are known beside the state from which a log goes on: they are lost.
 
     after: the entry of that state.
     files: that only the lost commits refer to, by the hexadecimal digits of their names.

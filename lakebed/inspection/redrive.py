@@ -67,7 +67,7 @@ SENT = ""
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of dead letters.
+    """The outcome of sending dead letters again.
 
     sent: again.
     refused: why each letter that was not sent stays.

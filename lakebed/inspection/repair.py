@@ -62,7 +62,7 @@ HARMLESS: frozenset[str] = frozenset(
 
 
 class RepairStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done about some findings.
+    """A step of a repair, for some findings.
 
     about: a table's name, or its id where it has none.
     paths: of the objects that it is about, where it matters.
@@ -92,7 +92,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepairPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be done, in order, and what would not."""
+    """The steps of a repair, in order, and the findings that it would leave."""
 
     steps: tuple[RepairStep, ...]
     left: tuple[Left, ...]
@@ -162,8 +162,8 @@ def _step(key: tuple[RepairAction, str], findings: Sequence[Finding]) -> RepairS
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True):
-    """What other rooms do for a repair: each may be repeated, and returns how many things it
-    removed or made.
+    """The remedies that other rooms provide for a repair. Each may be repeated, and returns how
+    many things it removed or made.
 
     rebuild_cache, sweep_objects, delete_objects, set_time_back: of a table.
     sweep_leftovers: of this machine.

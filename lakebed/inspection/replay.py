@@ -28,7 +28,7 @@ DIFFERS = "snapshot-differs"
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What the log leads to.
+    """The result of replaying a log.
 
     state: None when there is nothing to begin with.
     whole: the log was read up to the number that was wanted.

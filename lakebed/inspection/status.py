@@ -81,7 +81,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What leads a feed into the table.
+    """The status of a connection, which leads a feed into the table.
 
     version: of its definition.
     source_splits: whose positions the table keeps.

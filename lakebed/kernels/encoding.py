@@ -31,7 +31,7 @@ which are searched for."""
 
 
 class ColumnSegments(NamedTuple):
-    """Where a column's values are, segment by segment.
+    """The addresses of a column's values, segment by segment.
 
     values: addresses of numbers, or of 32-bit offsets into bytes at `bytes_`.
     bits: addresses of validity, 0 where no value is null.
@@ -47,7 +47,7 @@ class ColumnSegments(NamedTuple):
 
 
 class Payloads(NamedTuple):
-    """Where pages are written.
+    """The memory that pages are written to.
 
     rows: of every page but the last.
     to: the address of `room` bytes.
@@ -63,7 +63,7 @@ class Payloads(NamedTuple):
 
 
 class NumberFormat(NamedTuple):
-    """How numbers are stored.
+    """The storage format of numbers.
 
     encoding: PLAIN or DELTAS.
     width: bytes of a value in its segment.

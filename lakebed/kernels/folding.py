@@ -18,7 +18,7 @@ TOO_LARGE = -1
 
 
 class NumberColumn(NamedTuple):
-    """Where a column's numbers are.
+    """The location of a column's numbers in memory.
 
     kind: INT64 or INT32.
     values: the address of each segment's.

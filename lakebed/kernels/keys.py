@@ -24,7 +24,7 @@ _WORD = 8
 
 
 class Keys(NamedTuple):
-    """Where the keys of rows are.
+    """The location of the keys of rows in memory.
 
     kinds: of each key field INT64, INT32 or BYTES.
     values, bytes_: of each field and segment the address of its numbers, or of its 32-bit offsets

@@ -40,7 +40,7 @@ class Order(NamedTuple):
 
 
 class Cursors(NamedTuple):
-    """Where each run stands: its segment, its next row in it, and the row behind its last."""
+    """The position in each run: its segment, its next row in it, and the row behind its last."""
 
     segments: Numbers
     rows: Numbers

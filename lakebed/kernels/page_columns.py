@@ -74,7 +74,7 @@ class PageRange(NamedTuple):
 
 
 class Decompressor(NamedTuple):
-    """What decompresses pages.
+    """The function that decompresses pages, and the memory that it needs.
 
     function, context: as `zstd` returns them.
     to: the address of `room` bytes, where strings lie until they are filled in.

@@ -55,7 +55,7 @@ class ChunkPayloads(NamedTuple):
 
 
 class WrittenPages(NamedTuple):
-    """Where each page lies: its offset, its size, that of its header, and the CRC-32 of both."""
+    """The location of each page: offset, size, the size of its header, and the CRC-32 of both."""
 
     offsets: Numbers
     sizes: Numbers

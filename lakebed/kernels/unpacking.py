@@ -26,7 +26,7 @@ _VARINT_BYTES_MAX = 10
 
 
 class _DeltaHead(NamedTuple):
-    """What stands before packed deltas.
+    """The header in front of packed deltas.
 
     miniblocks: how many a block has.
     miniblock_rows: how many numbers a miniblock has.

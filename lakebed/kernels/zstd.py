@@ -56,7 +56,7 @@ def zstd() -> Zstd:
 
 
 class _Contexts(threading.local):
-    """What this thread has made so far, by compression level; None: to decompress."""
+    """The contexts that this thread has made so far, by compression level; None: to decompress."""
 
     def __init__(self) -> None:
         self.made: dict[int | None, _Context] = {}

@@ -23,7 +23,7 @@ SPLIT, POSITION = "_split", "_position"
 
 
 class RecordInTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a record in one table.
+    """The traces of a record in one table.
 
     connection: that leads there; "": the landing of the feed.
     entries: that took its position, as far back as the log goes; several after an operator moved a

@@ -142,7 +142,7 @@ class LandingSource:
 
 
 class _LandedSplit:
-    """How far a source split was landed, for one reader of it.
+    """The position up to which a source split was landed, for one reader of it.
 
     resume: says of which landing its position is; b"": of an older release, which did not say it.
     """

@@ -79,7 +79,7 @@ def next_replays(
 
 
 class KeptRange(msgspec.Struct, frozen=True):
-    """Which rows of the quarantine count, of those under one name.
+    """The range of rows of the quarantine that count, of those under one name.
 
     begin: position of the first one.
     end: behind the last one; None: there is no bound.

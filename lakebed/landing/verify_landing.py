@@ -29,7 +29,7 @@ Problem = Literal["not-taken", "rows-missing", "rows-unexpected", "row-twice"]
 
 
 class TakenRange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log entry took of a source split.
+    """The range that a log entry took of a source split.
 
     number, at: of the entry.
     begin, end: positions; the end lies outside.

@@ -77,7 +77,7 @@ class FileReference(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FilePart(msgspec.Struct, frozen=True):
-    """What to read of a file: the rows inside `region`.
+    """The part of a file that is read: the rows inside `key_range`.
 
     path: of its object.
     """

@@ -26,7 +26,7 @@ FORMAT = 6
 
 
 class GroupAges(msgspec.Struct, frozen=True):
-    """How old groups are, in units of the field.
+    """The bounds on the age of groups, in units of the field.
 
     field: the time of rows; of a merged row that of its newest.
     step: units of a step.

@@ -38,7 +38,7 @@ PATH_BYTES_MAX, PART_BYTES_MAX = 1024, 255
 
 
 class SegmentName(NamedTuple):
-    """What a segment's path says of it.
+    """The item and the size of a segment, as its path gives them.
 
     size: of the object, so that who lists it can read it.
     """

@@ -77,7 +77,7 @@ class IteratorUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Processing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a table does with its rows.
+    """The processing of a table's rows.
 
     aggregate: a function for each value field: "sum", "min", "max", "count", "first by FIELD" or
         "last by FIELD"; for maps the first three, per map key.
@@ -114,7 +114,7 @@ class Processing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """How values of equal keys become one.
+    """The function by which values of equal keys become one.
 
     by: the sequence field of first and last.
     """

@@ -81,7 +81,7 @@ class ThreadingWSGIServer(ThreadingMixIn, WSGIServer):
 
 
 class SilentHandler(WSGIRequestHandler):
-    """Who asks for metrics is not logged."""
+    """A request handler that does not log who asks for metrics."""
 
     timeout = 10
     """Seconds for a request to come."""

@@ -96,7 +96,7 @@ TableT = TypeVar("TableT", bound=OfTable)
 
 
 class UsageEntry(NamedTuple):
-    """What was used for one kind of work on one table, since it was last taken."""
+    """The usage of one kind of work on one table, since it was last taken."""
 
     table: str
     kind: str
@@ -138,7 +138,7 @@ class Usage:
 
 
 class UsageCollector:
-    """What a process does for one lake, by kind of work and table."""
+    """The counts of a process's work for one lake, by kind of work and table."""
 
     def __init__(self) -> None:
         self._usages: dict[tuple[str, str], Usage] = {}

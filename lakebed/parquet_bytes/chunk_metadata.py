@@ -23,7 +23,7 @@ SLACK = 64
 
 
 class ColumnEncoding(msgspec.Struct, frozen=True):
-    """How a flat column is encoded.
+    """The encoding of a flat column.
 
     bounds: whether its pages' bounds are recorded, and are their first and last value.
     """
@@ -45,7 +45,7 @@ class ColumnEncoding(msgspec.Struct, frozen=True):
 
 
 class EncodedColumn:
-    """What kernels return of a chunk and of each of its pages.
+    """The result of kernels for a chunk and each of its pages.
 
     ends: where payloads end, the dictionary's last; kept: how many values are not null; sizes:
     bytes of strings. bounds: as `kernels.encoding` gives them. words: strings of the dictionary,

@@ -170,7 +170,7 @@ class ColumnEncoder:
 
 
 class _Arrays:
-    """Where a column's values are: each array is a segment to kernels."""
+    """The arrays that hold a column's values: each array is a segment to kernels."""
 
     def __init__(self, column: ColumnEncoding, arrays: Sequence[pa.Array]) -> None:
         self.arrays = arrays

@@ -66,7 +66,7 @@ _OFFSET_BYTES, _DECIMAL_BYTES = 4, 16
 
 
 class Flat(msgspec.Struct, frozen=True):
-    """How a column without members is stored.
+    """The storage format of a column without members.
 
     size: of a value in a page, where it is fixed.
     encodings: those its data pages may have, a bit for each of Parquet's numbers.
@@ -88,8 +88,11 @@ class Dictionary(msgspec.Struct, frozen=True):
 
 
 class PageLocations(msgspec.Struct, frozen=True):
-    """Where the pages of a row group's chunks, which all begin with the same rows, begin and end in
-    the file: a row for each chunk; and the first row of each, then all rows."""
+    """The locations of a row group's pages in the file. All chunks' pages begin with the same rows.
+
+    starts, ends: offsets of the pages, a row for each chunk.
+    first_rows: the first row of each page, then the number of all rows.
+    """
 
     starts: Table
     ends: Table
@@ -179,7 +182,7 @@ def decode_dictionary(column: Flat, raw: memoryview) -> Dictionary | None:
 
 
 class _Scratch(threading.local):
-    """What one thread works with, used again for the next pages."""
+    """The buffers of one thread, used again for the next pages."""
 
     def __init__(self) -> None:
         self.room = np.empty(0, np.uint8)
@@ -197,7 +200,7 @@ _SCRATCH = _Scratch()
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """Where columns of so many rows lie in one buffer: values or offsets, and validity."""
+    """The layout of columns of so many rows in one buffer: values or offsets, and validity."""
 
     values: Numbers
     bits: Numbers

@@ -36,7 +36,7 @@ NESTED_MAX = 100
 
 
 class Physical(enum.IntEnum):
-    """How values of a column are stored."""
+    """The physical type of a column's values."""
 
     BOOLEAN = 0
     INT32 = 1
@@ -49,7 +49,7 @@ class Physical(enum.IntEnum):
 
 
 class Encoding(enum.IntEnum):
-    """How values become a page."""
+    """The encoding by which values become a page."""
 
     PLAIN = 0
     PLAIN_DICTIONARY = 2
@@ -63,14 +63,14 @@ class Encoding(enum.IntEnum):
 
 
 class Codec(enum.IntEnum):
-    """How pages are compressed: the two that are written here."""
+    """The compression codec of pages: the two that are written here."""
 
     UNCOMPRESSED = 0
     ZSTD = 6
 
 
 class Repetition(enum.IntEnum):
-    """How often a value comes in what holds it."""
+    """The repetition of a field: how often a value comes in what holds it."""
 
     REQUIRED = 0
     OPTIONAL = 1

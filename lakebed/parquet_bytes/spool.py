@@ -47,7 +47,7 @@ class Spool:
 
 
 class EncoderMemory:
-    """What one encoder writes into. payloads: pages before they are compressed; written: pages."""
+    """The memory of one encoder. payloads: pages before they are compressed; written: pages."""
 
     def __init__(self) -> None:
         self.payloads = np.empty(0, np.uint8)

@@ -8,7 +8,7 @@ from lakebed.model.names import Micros
 
 
 class Uptime(NamedTuple):
-    """How long a machine has been up.
+    """The time for which a machine has been up.
 
     machine: which one, since it was started: processes that give the same name share a wall clock,
         and their uptimes can be compared.

@@ -90,7 +90,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchHead(NamedTuple):
-    """How far the batches of a table are, in numbers of batches.
+    """The progress of the batches of a table, in numbers of batches.
 
     planned: the last one. More than `closed`: it is open.
     closed: the last one whose job was sent.
@@ -103,7 +103,7 @@ class BatchHead(NamedTuple):
 
 
 class SubmitCounts(NamedTuple):
-    """What became of files that were submitted.
+    """The counts of submitted files, by what became of them.
 
     added: they wait now.
     doubles: they wait already, or were taken into a batch, as they are.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class InstalledSteps(Protocol):
-    """Which steps those find who work on the tables of a lake."""
+    """The steps of users that programs find when they work on the tables of a lake."""
 
     @property
     def where(self) -> str:

@@ -111,7 +111,7 @@ def reports_in(bodies: Iterable[bytes]) -> list[JobReport]:
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a task has come.
+    """The progress of a task.
 
     jobs: ended so far.
     ended: it takes no more.

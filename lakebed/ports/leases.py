@@ -39,7 +39,7 @@ class WorkerBeat(msgspec.Struct, frozen=True):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who owns something, such as a source split of a connection.
+    """The owner of something, such as a source split of a connection.
 
     number: of the newest claim.
     worker: that made it; "": it was given up.

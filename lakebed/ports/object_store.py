@@ -13,7 +13,7 @@ ObjectRanges = tuple[str, Sequence[tuple[int, int]]]
 
 
 class ObjectFacts(msgspec.Struct, frozen=True):
-    """What a store says of an object.
+    """The facts that a store gives about an object.
 
     checksum: CRC-64/NVME of its bytes.
     """

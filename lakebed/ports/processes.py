@@ -16,7 +16,7 @@ REPORT_SECONDS = 600
 
 
 class ProcessReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process says of itself. Releases may add fields, never take one away.
+    """A process's report of itself. Releases may add fields, never take one away.
 
     process: a name that is used once.
     program: what it runs, and where.

@@ -14,7 +14,7 @@ BatchT = TypeVar("BatchT")
 
 
 class SourceSplit(msgspec.Struct, frozen=True):
-    """What a source orders its records by, such as a file: the unit of order and of ownership.
+    """The unit of order and of ownership in a source, such as a file.
 
     name: the same for as long as its records are the same; one that is made anew has another
         (protocol R16).

@@ -41,7 +41,7 @@ class FileWritten(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which rows and columns to read: rows in any of the boxes.
+    """The rows and columns to read: rows in any of the boxes.
 
     columns: None for all.
     where: a test of these files' own, which keeps some of the rows; None: all.
@@ -61,7 +61,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 class ReadFigures:
-    """What reading rows costs, counted while it goes on. monotonic: seconds, from any start.
+    """The cost of reading rows, counted while it goes on. monotonic: seconds, from any start.
 
     row_groups_met: those whose first keys do not rule them out. rounds: how often the reader waited
     for the store before it could go on. seconds: by phase. bytes_max: more than that is refused; 0:
@@ -144,7 +144,7 @@ class RowSorter(Protocol[BatchT]):
 
 
 class FilesWithSamples(Protocol):
-    """What those ask of files who choose where leaves are split."""
+    """The files from whose samples split points of leaves are chosen."""
 
     def sample(self, schema: Schema, part: FilePart) -> Sample:
         """Return the sample of a file, inside the part's key range. Reads the tail only.

@@ -16,7 +16,7 @@ RunState = Literal["open", "succeeded", "failed", "no capacity"]
 
 
 class RunAsked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a message for a bulk import asks of a platform. Other fields are not read.
+    """The part of a bulk import message that concerns a platform. Other fields are not read.
 
     spark_conf: settings of Spark.
     instance_types: of a cluster's machines, tried in this order; empty: the instance's.

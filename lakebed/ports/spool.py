@@ -12,7 +12,7 @@ import msgspec
 
 
 class FrameAt(msgspec.Struct, frozen=True):
-    """Where a frame lies.
+    """The location of a frame.
 
     file: number of its file.
     offset: of its first byte there.

@@ -17,7 +17,7 @@ HANDLED_SECONDS_MAX = 86_400
 
 
 class Handled(msgspec.Struct, frozen=True):
-    """How far one kind of work is done.
+    """The progress of one kind of work.
 
     number: of the state that it saw.
     due: when it is to look again although nothing changed.
@@ -39,7 +39,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class TableMark(msgspec.Struct, frozen=True):
-    """How new a table is, and how far each kind of work on it has come: a hint.
+    """A hint of how new a table is, and how far each kind of work on it has come.
 
     number: of the table's newest entry, as far as was reported.
     handled, failed: by kind of work.

@@ -33,7 +33,7 @@ _LEAST = int(np.iinfo(np.int64).min)
 
 
 class RowWork:
-    """What is done with rows before and after they are put in order.
+    """The processing of rows before and after they are put in order.
 
     columns: names of those that are asked for; None: all.
     """

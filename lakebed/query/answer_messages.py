@@ -33,7 +33,7 @@ TEXT_BYTES_MAX = 4 << 20
 
 
 class QueryAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a query.
+    """The outcome of a query.
 
     rows: how many.
     data: lines of JSON, or an Arrow stream as base64.

@@ -25,7 +25,7 @@ class LeafFiles(msgspec.Struct, frozen=True):
 
 
 class AskedKeys:
-    """What a query wants of keys: ranges of whole keys, and boxes where these hold more."""
+    """The keys that a query wants: ranges of whole keys, and boxes where these hold more."""
 
     def __init__(self, schema: Schema, boxes: Sequence[Box]) -> None:
         spans = [span_of(schema.row_keys, box) for box in boxes]

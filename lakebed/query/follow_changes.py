@@ -47,7 +47,7 @@ ChangeKind = Literal["rows", "delete", "clear"]
 
 
 class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit did to the rows of a table.
+    """The change that one commit made to the rows of a table.
 
     kind: `rows` were taken in, some went by a `delete`, or all by a `clear`.
     number, at: of its log entry, and log time.

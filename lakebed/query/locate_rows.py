@@ -35,7 +35,7 @@ class LocatedRows(msgspec.Struct, frozen=True):
 
 
 class RowGroupFinder(Protocol):
-    """What knows row groups of files."""
+    """A finder of the row groups of files that hold wanted rows."""
 
     def row_groups_with(
         self, schema: Schema, part: FilePart, condition: Selection

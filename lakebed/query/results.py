@@ -56,7 +56,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResultOf(msgspec.Struct, frozen=True, kw_only=True):
-    """What a result is of.
+    """The table and the request that a result is of.
 
     table, name: its id, and what it is called.
     request: of the message.
@@ -71,7 +71,7 @@ class ResultOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results:
-    """Where results lie. location: what comes before a path in an address."""
+    """The store of results. location: what comes before a path in an address."""
 
     def __init__(self, objects: ObjectStore, *, location: str) -> None:
         self._objects = objects

@@ -42,7 +42,7 @@ BatchT = TypeVar("BatchT")
 
 
 class QueryPlan(msgspec.Struct, frozen=True):
-    """Which files answer a query: leaves in key order, the parts of files in each.
+    """The files that answer a query: leaves in key order, the parts of files in each.
 
     leaves_reached, files_reached: before files were left out by the bounds of their keys.
     scan_bytes_max: may be read; 0: any number of bytes.

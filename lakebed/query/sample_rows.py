@@ -32,7 +32,7 @@ was drawn first."""
 
 
 class RowDrawer(Protocol):
-    """What draws stored rows of files."""
+    """A sampler that draws stored rows of files."""
 
     def draw(
         self,

@@ -29,8 +29,8 @@ ShareOf = Callable[[Sequence[FilePart]], float]
 
 
 class Planned(Protocol):
-    """What is known of a query before it reads: which files it reaches, leaf by leaf, and how many
-    bytes it may read; 0: any number."""
+    """The plan of a query before it reads. It says which files the query reaches, leaf by leaf, and
+    how many bytes it may read; 0: any number."""
 
     @property
     def schema(self) -> Schema: ...
@@ -43,7 +43,7 @@ class Planned(Protocol):
 
 
 class WholeFiles(msgspec.Struct, frozen=True):
-    """What files cost that a query reads to their ends.
+    """The cost of files that a query reads to their ends.
 
     below: the key from which on that is more than it may read.
     """

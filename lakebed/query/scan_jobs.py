@@ -29,7 +29,7 @@ from lakebed.sorted_files.reading.row_tests import PredicateTest
 
 
 class ScanJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What all tasks of one scan must know.
+    """The description of a scan that all its tasks share.
 
     number: of the version.
     at: the instant by which old rows are left out.

@@ -27,7 +27,7 @@ LeafParts = tuple[FilePart, ...]
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """What one worker reads of a plan.
+    """The part of a plan that one worker reads.
 
     number: counts from 0, in key order.
     leaves: as a plan has them; of a leaf that was cut one range of it.

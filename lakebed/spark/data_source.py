@@ -145,7 +145,7 @@ class PushedSource(LakebedSource):
 
 
 class SortedPart(WriterCommitMessage):  # type: ignore[misc]  # pyspark ships no types
-    """What a task answered of its part of a frame."""
+    """The answer of a task for its part of a frame."""
 
     def __init__(self, answer: bytes) -> None:
         self.answer = answer

@@ -26,7 +26,7 @@ RANGES_HINT = 'write [{"id": {"min": "a", "max": "c"}}] or [{"id": ["a", "c"]}]'
 
 
 class ReadOptions:
-    """What is to be read.
+    """The options that say what a frame reads.
 
     Raises: InvalidError: a table is missing, an unknown option, one that cannot be read.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HowToScan(TypedDict, total=False):
-    """How a table is scanned. Each may be left out.
+    """The options of a scan of a table. Each may be left out.
 
     pin_seconds: how long the version's files stay at least, so that the frame can be used; left
         out: an hour. 0: nothing is committed; the newest version stays for the table's

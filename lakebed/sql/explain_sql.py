@@ -19,7 +19,7 @@ _FILTER, _PROJECTION, _SCAN = "FILTER", "PROJECTION", "PYTHON_ARROW_SCAN"
 
 
 class ScanExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scan read.
+    """The explanation of what one scan read.
 
     table: as the statement calls it.
     filter: what the engine asked of its rows, as Arrow writes it; "": of all.

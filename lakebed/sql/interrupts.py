@@ -9,14 +9,14 @@ from weakref import WeakSet
 
 
 class Interruptible(Protocol):
-    """What may be ended while it works."""
+    """A piece of work that may be ended while it goes on."""
 
     def interrupt(self) -> None:
         """End what runs, now, from any thread: the thread that waits for it gets an error."""
 
 
 class Interrupts:
-    """What was begun, and can be ended together. Safe to use from several threads."""
+    """The work that was begun, and can be ended together. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._begun: WeakSet[Interruptible] = WeakSet()

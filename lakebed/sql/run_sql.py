@@ -22,7 +22,7 @@ SystemTables = Mapping[str, Callable[[], pa.Table]]
 
 
 class SqlTables(msgspec.Struct, frozen=True):
-    """Where names of a statement lead.
+    """The tables that the names of a statement lead to.
 
     table: opens a table of the lake.
     names: of all of them, for hints.
@@ -35,7 +35,7 @@ class SqlTables(msgspec.Struct, frozen=True):
 
 
 class SqlLimits(msgspec.Struct, frozen=True):
-    """What one statement may read, and who is told how far it is.
+    """The limits of one statement, and the callback that hears how far it is.
 
     scan_bytes_max: of files, in each scan of a table; less than the table allows; None: as much.
     on_progress: is called with how many rows all scans have read so far.

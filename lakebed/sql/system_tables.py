@@ -26,7 +26,7 @@ Line = Mapping[str, Any]
 
 
 class SystemSources(msgspec.Struct, frozen=True):
-    """Where the figures come from.
+    """The sources that system tables take their figures from.
 
     tables: opens all that can be read.
     statuses: of all that can be read.

@@ -26,7 +26,8 @@ NOTHING_WRITTEN = (UnavailableError, DeniedError, InvalidError, LogRolledBackErr
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a commit tries, and how it waits. Bounded by time, not by tries (H8)."""
+    """The retry policy of a commit: how long it tries, and how it waits. Bounded by time, not by
+    tries (H8)."""
 
     seconds_max: float = 60.0
     jitter_seconds: float = 0.005

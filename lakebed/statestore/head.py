@@ -65,7 +65,7 @@ _Read = tuple[Entry, EntryChecksum]
 
 
 class SnapshotSource(Protocol):
-    """Where a head finds a state when the log no longer reaches back to its own."""
+    """The source of a head's state when the log no longer reaches back to its own."""
 
     def load_newest(self, state: TableState) -> bool:
         """Replace `state` by the newest good snapshot that is newer; False when there is none."""

@@ -57,7 +57,7 @@ class NextTime(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """When this process saw for the first time that the log ends with this entry.
+    """The moment when this process first saw that the log ends with this entry.
 
     agreed: its clock was not a leap ahead of log time then.
     """

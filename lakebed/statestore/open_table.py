@@ -35,7 +35,7 @@ Read = TypeVar("Read")
 
 
 class Start(msgspec.Struct, frozen=True):
-    """What a worker read before its first effect: its base (H11) and the generation (H16)."""
+    """The facts that a worker read before its first effect: base (H11) and generation (H16)."""
 
     base: TransactionNumber
     generation: Generation

@@ -22,7 +22,7 @@ _PARTS = ("format", "schema", "split_points", "settings", "processing")
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What `create` takes.
+    """The definition of a table, as `create` takes it.
 
     settings: those that are not the default.
     """

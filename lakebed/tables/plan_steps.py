@@ -54,7 +54,7 @@ class FoundLake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step removes for good.
+    """The data that a step removes for good.
 
     field: of the table; "": the whole table.
     rows, size: of the table, in bytes; None: not known. Rows may be estimates.
@@ -103,7 +103,7 @@ class TableStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TablesPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done, in order: renames, creations, changes, removals.
+    """The steps to be taken, in order: renames, creations, changes, removals.
 
     unchanged: tables that are as declared.
     left_alone: tables that files declared before, and none does now.

@@ -36,7 +36,7 @@ TableFiles = str | os.PathLike[str] | Mapping[str, str]
 
 
 class WrittenFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a folder of files of tables.
+    """The outcome of writing a folder of files of tables.
 
     written, unchanged: names of files.
     not_there: files of the folder whose tables the lake does not have; they stay.

@@ -12,7 +12,7 @@ from lakebed.statestore.open_table import OpenTable
 
 
 class Budgets(Protocol):
-    """What work cost in this month, and what reading costs."""
+    """The cost of work in this month, and the cost of reading."""
 
     def spent(self, table: TableId) -> float:
         """Return the dollars that the work on a table cost in this month so far, some minutes ago.

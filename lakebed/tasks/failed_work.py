@@ -69,7 +69,7 @@ class FailedWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedTables:
-    """Which work of which tables failed and waits for its next try."""
+    """The work of tables that failed and waits for its next try."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -15,7 +15,7 @@ from lakebed.ports.job_tracker import KEPT_SECONDS, JobEvent, JobKind, JobReport
 
 
 class JobFacts(TypedDict, total=False):
-    """What a report may hold besides the event: fields of `JobReport`."""
+    """The facts that a report may hold besides the event: fields of `JobReport`."""
 
     reason: str
     rows: int

@@ -12,7 +12,7 @@ from lakebed.ports.task_runner import TaskRunner
 
 
 class TasksStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of it.
+    """The outcome of starting tasks by hand.
 
     running: tasks of the kind that ran before.
     jobs_done: by processes of this machine, which have ended; None: tasks run on a platform, and

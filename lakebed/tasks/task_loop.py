@@ -28,7 +28,7 @@ Ending = Literal["idle", "age", "failures", "outdated", "stopped"]
 
 
 class TaskLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """When a task ends.
+    """The limits after which a task ends.
 
     idle_seconds: after so long without a message.
     age_seconds: no job begins after that.

@@ -22,7 +22,7 @@ DECIMALS: Final = 6
 
 
 class RunsOn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process runs on, and is paid for by the second.
+    """The computing resources of a process, which are paid for by the second.
 
     lambda_gb: memory of a function.
     vcpus, gb: of a task.

@@ -18,7 +18,7 @@ from lakebed.tasks.job_reports import JobReports
 
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an ingest job.
+    """The outcome of an ingest job.
 
     number: of the log entry; 0: the commit was sent, and what becomes of this run is told to the
         job's tracker.

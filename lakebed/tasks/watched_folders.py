@@ -39,7 +39,7 @@ def bucket_of(folder: str) -> str:
 
 
 class WatchableFolders:
-    """Where folders may lie that tables watch.
+    """The locations of the folders that tables may watch.
 
     sources: of the instance, by whose rules files are told. None: nothing tells of files there, and
         `refusal` says why, and what to do.

@@ -6,7 +6,7 @@ import msgspec
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """What a round did, in counts."""
+    """The work that a round did, in counts."""
 
     batches_planned: int = 0
     batches_ingested: int = 0

@@ -32,14 +32,14 @@ class JobHandler(Protocol):
 
 
 class Visibility(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a message stays hidden while it is worked on, and how it is kept so."""
+    """The visibility timeout of a message that is worked on, and the way it is extended."""
 
     hidden_seconds: float = 900.0
     keep_hidden: Callable[[Received], AbstractContextManager[object]] = lambda _: nullcontext()
 
 
 class FailurePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of messages whose jobs fail.
+    """The policy for messages whose jobs fail.
 
     refused: after these errors no try can help: the message is a dead letter at once.
     retry_seconds: when others come back; None: when their time out of sight is over.

@@ -18,7 +18,7 @@ SILENT = "does not say"
 
 
 class UpgradeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an upgrade stands.
+    """The status of an upgrade.
 
     release: of this program.
     gate: the newest release all of whose forms may be written.
@@ -51,7 +51,7 @@ class UpgradeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpgradePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done, in order.
+    """The steps that are to be done for an upgrade, in order.
 
     steps: one sentence each; none: nothing is.
     """

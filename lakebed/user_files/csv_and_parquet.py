@@ -60,7 +60,7 @@ def parquet_columns(path: Path) -> pa.Schema:
 
 
 class ParquetLayout(NamedTuple):
-    """Where the parts of a Parquet file lie, each as bytes `[begin, end)`."""
+    """The layout of a Parquet file: its parts, each as bytes `[begin, end)`."""
 
     row_groups: list[tuple[int, int]]
     footer: tuple[int, int]

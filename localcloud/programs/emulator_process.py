@@ -87,7 +87,7 @@ def _loaded(path: Path) -> ModuleType:
 
 
 class Judgements:
-    """What permissions were good for, noted since `begin` by role and by the index of a statement
+    """The uses of permissions since `begin`. They are noted by role and by the index of a statement
     among the role's own. What a role may do is judged again without each statement that allows it.
 
     used: the actions that a statement allowed. needed: the first action and resource that would

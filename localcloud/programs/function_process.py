@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 
 class InvocationContext:
-    """What AWS hands to a handler beside the event."""
+    """The context that AWS hands to a handler beside the event."""
 
     def __init__(self, request_id: str, arn: str, end: float) -> None:
         self._end = end

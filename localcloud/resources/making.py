@@ -82,7 +82,7 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class Making:
-    """What makers have. running: collects what the cloud is to run. images: a folder for them."""
+    """The tools of makers. running: collects what the cloud runs. images: a folder for them."""
 
     def __init__(
         self, amazon: Amazon, template: Template, *, running: Running, images: Path

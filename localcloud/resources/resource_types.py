@@ -56,7 +56,7 @@ EMULATOR, RUNNER, NOTED = "emulator", "runner", "noted"
 
 
 class ResourceType(msgspec.Struct, frozen=True):
-    """What becomes of resources of a type.
+    """The treatment of resources of one type.
 
     by: what stands in for the service.
     what: what it does then.

@@ -20,7 +20,7 @@ Batch = list[Any]
 
 
 class InjectedFaults:
-    """What tests let go wrong, decided for each batch: by default nothing does."""
+    """The faults that tests inject, decided for each batch: by default there are none."""
 
     def __init__(self) -> None:
         self.dies_before_delete: Callable[[str, Batch], bool] = lambda *_: False

@@ -30,7 +30,7 @@ READ_BYTES = 1 << 16
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How one call ended.
+    """The outcome of one call.
 
     value: what the handler returned.
     error: as Lambda reports it, if it failed.

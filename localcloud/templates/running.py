@@ -112,7 +112,7 @@ class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PermissionSpec(msgspec.Struct, frozen=True):
-    """Who else may call a function.
+    """The permission of another principal to call a function.
 
     function: name or ARN.
     """

@@ -24,7 +24,7 @@ from stacks.constructs.names import NamedBucket, NamedTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeStores:
-    """Where a lake is kept, by name."""
+    """The stores of a lake, by name."""
 
     bucket: NamedBucket
     log: NamedTable

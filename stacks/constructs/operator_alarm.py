@@ -26,7 +26,7 @@ class Breach(msgspec.Struct, frozen=True):
 
 
 class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """What the notice of an alarm says.
+    """The contents of an alarm's notice.
 
     what: is wrong.
     command: to be typed first. One of `lakebed` without that word, or a whole one of `aws`.

@@ -97,7 +97,7 @@ LEFT_OUT = (
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where functions run.
+    """The platform that functions run on.
 
     architecture: as AWS calls it.
     here: on this machine.

@@ -40,7 +40,7 @@ STOP_SECONDS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStart:
-    """Who starts tasks.
+    """The function that starts tasks.
 
     tasks: what they are called in its name: `lakebed-INSTANCE-TASKS-start`.
     tasks_max: at one time.

@@ -135,12 +135,12 @@ def opening_with_prepositions(source: Source) -> Iterator[str]:
 def opening_without_verbs(source: Source) -> Iterator[str]:
     """Yield where a docstring opens with another word than what the function or module does.
 
-    That of a module may name a thing.
+    That of a module or of a class may name a thing.
     """
     for node in source.nodes:
-        if isinstance(node, ast.Module | ast.FunctionDef):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(node) or ""
-            if (QUESTIONS if isinstance(node, ast.Module) else NOT_VERBS).match(text):
+            if (NOT_VERBS if isinstance(node, ast.FunctionDef) else QUESTIONS).match(text):
                 yield f"{source.path}: {text[:60]}"
 
 
@@ -245,12 +245,18 @@ def test_a_docstring_that_opens_with_a_preposition_is_found() -> None:
     assert list(opening_with_prepositions(Source("lakebed/x.py", text)))
 
 
-def test_modules_and_functions_open_with_what_they_do() -> None:
+def test_modules_classes_and_functions_open_with_what_they_are_or_do() -> None:
     assert [found for source in product() for found in opening_without_verbs(source)] == []
 
 
 @pytest.mark.parametrize(
-    "text", ['"""How many rows."""\n', 'def keys():\n    """The keys of a table."""\n']
+    "text",
+    [
+        '"""How many rows."""\n',
+        'def keys():\n    """The keys of a table."""\n',
+        'class Kept:\n    """What a reader keeps of a file."""\n',
+        'class _Kept:\n    """Which files are kept."""\n',
+    ],
 )
 def test_a_docstring_that_does_not_open_with_what_is_done_is_found(text: str) -> None:
     assert list(opening_without_verbs(Source("lakebed/x.py", text)))
@@ -276,6 +282,11 @@ def test_a_constant_that_does_not_open_with_what_it_is_is_found(text: str) -> No
 def test_a_constant_that_opens_with_what_it_is_is_allowed() -> None:
     text = 'LEASE_SECONDS = 5\n"""Seconds that a worker has a lease."""\n'
     assert not list(opening_without_nouns(Source("lakebed/x.py", text)))
+
+
+def test_a_class_that_opens_with_a_noun_is_allowed() -> None:
+    text = 'class Kept:\n    """The part of a file that a reader keeps in memory."""\n'
+    assert not list(opening_without_verbs(Source("lakebed/x.py", text)))
 
 
 def test_each_field_of_a_class_is_explained_on_a_line_of_its_own() -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 
 class Meaning(enum.Enum):
-    """What a failed request means for its caller."""
+    """The meaning of a failed request for its caller."""
 
     EXISTS = "the key is taken"
     UNMET = "the condition that it came with does not hold"
@@ -44,7 +44,7 @@ class RequestFailure(msgspec.Struct, frozen=True):
 
 
 class Language(msgspec.Struct, frozen=True):
-    """How a client tells of failures.
+    """The way in which a client reports failures.
 
     errors: what it raises.
     answer_of: what one of them means.

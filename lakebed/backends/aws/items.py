@@ -30,7 +30,7 @@ WRITES_AT_ONCE = 100
 
 
 class WriteCondition(msgspec.Struct, frozen=True):
-    """What must hold for a write.
+    """The condition under which DynamoDB accepts a write.
 
     names, values: of the words in it that begin with # and :.
     """

@@ -41,7 +41,8 @@ class ConditionError(ConflictError):
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a request is repeated. Waits double up to a bound, each times a random share."""
+    """The retry policy of a request: how long it is repeated. Waits double up to a bound, each
+    times a random share."""
 
     tries_max: int = 8
     seconds_max: float = 30.0
@@ -50,7 +51,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of the store.
+    """The description of a request to the store.
 
     needs: the permissions.
     writes: others may see its effect.

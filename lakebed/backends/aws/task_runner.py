@@ -53,7 +53,7 @@ _DESCRIBE = Request(what="looking at tasks", needs="ecs:DescribeTasks")
 
 
 class EcsTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Where tasks run, and what.
+    """The definition of ECS tasks, and the cluster and network that they run in.
 
     cluster, task_definition: ARNs.
     security_group: or several, separated by commas.

@@ -16,7 +16,7 @@ RECENT_MAX = 50
 
 
 class Fault(StrEnum):
-    """What can go wrong at a door."""
+    """A kind of fault that is injected at a port."""
 
     ANOTHER_BEFORE_APPEND = "another runs before an append"
     ANOTHER_ELSEWHERE = "another runs elsewhere"

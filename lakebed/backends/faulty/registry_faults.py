@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class RegistryFault(StrEnum):
-    """What can go wrong with a request for a small item."""
+    """A kind of fault that is injected into requests for small items."""
 
     READ_THROTTLED = "item read throttled"
     WRITE_THROTTLED = "item write throttled, not sent"

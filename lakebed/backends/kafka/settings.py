@@ -21,7 +21,7 @@ Mechanism = Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class KafkaCredentials(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a broker knows us, and we it.
+    """The credentials by which a Kafka broker and Lakebed know each other.
 
     mechanism: of SASL; "": none.
     tls: none: wherever a password, a certificate or an authority is given.

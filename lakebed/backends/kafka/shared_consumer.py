@@ -65,7 +65,7 @@ class LastRecord(NamedTuple):
 
 
 class Lane:
-    """What waits for one reader.
+    """The buffer of records that wait for one reader.
 
     next: the offset behind the last record that came, and behind the holes after it.
     last: that record; where fetching begins anew, it is looked at again.

@@ -37,7 +37,7 @@ FOLDERS = ("objects", "unfinished", LOGS, "queues", "cache", "spill")
 
 
 class LakeDirectory(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the parts of a lake lie. Every path is absolute.
+    """The directory of a lake, and the paths of its parts. Every path is absolute.
 
     objects: None: in the directory.
     """

@@ -85,7 +85,7 @@ _ENTRIES = (
 
 
 class _Marks(NamedTuple):
-    """What stands beside names.
+    """The marks that the registry keeps beside names of tables.
 
     declared: ids of tables that are.
     watched: folders by ids of tables.

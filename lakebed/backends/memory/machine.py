@@ -14,7 +14,8 @@ GOOD = {"pyarrow": "26.0.1", "sqlite": "3.46.0", "boto3": "1.40", "obstore": "0.
 
 
 class MachineFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a machine is like; by default all is well. Named as the methods of `Machine`."""
+    """The readings of a simulated machine; by default all is well. Named as the methods of
+    `Machine`."""
 
     python: tuple[int, ...] = (3, 12, 1)
     versions: Mapping[str, str] = MappingProxyType(GOOD)

@@ -29,7 +29,7 @@ class MemoryRecord(msgspec.Struct, frozen=True):
 
 
 class MemorySplit(msgspec.Struct):
-    """What a broker holds of a source split.
+    """The records that a broker in memory holds of one source split.
 
     first: position below which retention took all.
     end: the next record's position.

@@ -17,7 +17,7 @@ _LAYOUTS_MAX = 64
 
 
 class RowLayout:
-    """How rows of a schema become keys: the same bytes as `model.keys.encode_key`."""
+    """The conversion of a schema's rows to keys: the same bytes as `model.keys.encode_key`."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

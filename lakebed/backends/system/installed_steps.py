@@ -8,7 +8,7 @@ from lakebed.config.packages import installed_steps
 
 
 class StepsBesideUs:
-    """What Python finds among its packages. Asked anew each time: a package may come."""
+    """The steps of users among Python's packages. Asked anew each time: a package may come."""
 
     where = "installed"
     cure = "install its package, here and where workers run"

@@ -22,13 +22,13 @@ Strategy = Callable[[list[LeafFile], TableSettings], Iterable[Iterable[str]]]
 
 
 class Begin(msgspec.Struct, frozen=True, array_like=True):
-    """What the process begins with."""
+    """The first message that the process of a strategy receives."""
 
     settings: TableSettings
 
 
 class LeafAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is said of a leaf.
+    """A strategy's answer for one leaf.
 
     file_groups: as the strategy gave them, unchecked.
     problem: why there are none.

@@ -21,7 +21,7 @@ _PIECE_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class WebAnswer:
-    """What a server said.
+    """The response of a web server.
 
     status: of HTTP.
     body: as it came.

@@ -46,8 +46,8 @@ _MALFORMED = Answer(400, {"problem": "not a request that can be read", "hint": "
 
 
 class TimedInput(io.RawIOBase):
-    """What a connection sends, until a time that is set before: who sends a byte now and then holds
-    a thread no longer than who sends none."""
+    """The input of a connection, with a deadline for its bytes. A client that sends a byte now and
+    then holds a thread no longer than one that sends none."""
 
     def __init__(self, connection: socket.socket, clock: Clock) -> None:
         self._connection = connection

@@ -39,7 +39,7 @@ class BegunFrame(msgspec.Struct, frozen=True):
 
 
 class FrameTasks(msgspec.Struct, frozen=True):
-    """What sorts the rows of a frame, in any process on any machine."""
+    """The tasks that sort the rows of a frame, in any process on any machine."""
 
     location: bytes
     job: bytes
@@ -60,7 +60,7 @@ class FrameTasks(msgspec.Struct, frozen=True):
 
 
 class Asked(NamedTuple):
-    """What is to be appended.
+    """A request to append a frame to a table.
 
     columns: name and type of each, as the engine says them: they stand for the request.
     job: the user's name for it; None: a fresh one.

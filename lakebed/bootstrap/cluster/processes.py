@@ -32,7 +32,7 @@ from lakebed.sorted_files.parquet_files import ParquetFiles
 
 
 class ClusterLocation(msgspec.Struct, frozen=True):
-    """Where tasks find a lake's objects.
+    """The location of a lake's objects for the tasks of a cluster.
 
     spill: a folder for rows on their way; None: this machine's.
     sources: where users' files may lie.
@@ -44,7 +44,7 @@ class ClusterLocation(msgspec.Struct, frozen=True):
 
 
 class _Stores(NamedTuple):
-    """What a process of a cluster keeps open.
+    """The stores that a process of a cluster keeps open.
 
     sources: users' files by URL, with a folder for them.
     root: for folders of its tasks.

@@ -38,7 +38,7 @@ SLICE_BYTES_MIN = 1 << 10
 
 
 class ScanTasks(msgspec.Struct, frozen=True):
-    """What reads slices, in any process on any machine."""
+    """The tasks that read slices, in any process on any machine."""
 
     location: bytes
     job: bytes
@@ -63,7 +63,7 @@ class PlannedScan(NamedTuple):
 
 
 class ScanOptions(NamedTuple):
-    """How a table is scanned.
+    """The options of a scan of a table.
 
     pin_seconds: how long the version's files stay at least; 0: nothing is pinned, and the newest
         version stays as long as the table's settings say. With `as_of` nothing is sure then: the

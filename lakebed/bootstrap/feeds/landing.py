@@ -22,7 +22,7 @@ LIMIT_MAX = 1_000_000
 
 
 class LandingVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """What was compared.
+    """The outcome of verifying a landing table.
 
     oldest: the first log entry that there is; commits before it were not compared.
     """

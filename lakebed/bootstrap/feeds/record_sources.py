@@ -33,7 +33,7 @@ NAMES_SETTLE_SECONDS = 60.0
 
 
 class SourceParts(NamedTuple):
-    """What sources are made of.
+    """The dependencies that record sources are built from.
 
     secrets: for those that definitions name.
     files: objects of S3, as far as our credentials may read them; None: there is no access.

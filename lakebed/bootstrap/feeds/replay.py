@@ -29,7 +29,7 @@ _ERRORS_IN_ROW_MAX = 1_000_000_000
 
 
 class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay asks and says.
+    """The callbacks by which a replay asks its caller and reports to it.
 
     should_stop: asked between commits.
     on_progress: called after each commit, with what its connection has taken so far.

@@ -35,7 +35,7 @@ _ID = re.compile("[0-9a-f]{32,64}")
 
 
 class FeedSegments(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits in the folder of one feed.
+    """The segments that wait in the folder of one feed.
 
     feed: its name; "": the lake defines no feed of this id: it was dropped, or only a file defines
         it.

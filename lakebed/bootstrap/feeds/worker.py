@@ -42,7 +42,7 @@ process that drops a connection forgets it at once, unless it dies."""
 
 
 class WorkerParts(TypedDict):
-    """What a worker is made of: as `FeedWorker`."""
+    """The parts of a feed worker, as `FeedWorker` takes them."""
 
     worker: WorkerId
     leases: Leases
@@ -53,7 +53,7 @@ class WorkerParts(TypedDict):
 
 
 class _Wishes(NamedTuple):
-    """What is wished of feeds at work: that they are flushed, or, by their names, suspended."""
+    """The requests to feeds at work: that they are flushed, or, by their names, suspended."""
 
     flushes: Flushes
     suspended: frozenset[str]

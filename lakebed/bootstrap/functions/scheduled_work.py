@@ -29,7 +29,7 @@ App = WorkOnTable
 
 
 class JobStores(NamedTuple):
-    """Where compaction jobs go that are created.
+    """The queue and the tracker that new compaction jobs are sent to.
 
     queue: takes their messages.
     tracker: gets reports of them.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStores:
-    """Where tables are kept.
+    """The stores that hold tables.
 
     scratch: a folder for temporary files, this process's own.
     """

@@ -19,7 +19,7 @@ Failed = Callable[[str], None]
 
 
 class AskedReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of a report.
+    """A request for a report.
 
     table: None: of all.
     since_seconds: how old what happened may be; None: of any age.

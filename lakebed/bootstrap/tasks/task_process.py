@@ -96,7 +96,7 @@ def task_loop(
 
 
 class Work(Protocol):
-    """What a task does."""
+    """The work that a task does."""
 
     def run(self, should_stop: Callable[[], bool] = ...) -> Ending:
         """Do it until it ends, or is to stop. Returns how it ended."""

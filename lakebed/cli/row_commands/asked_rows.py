@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ChosenRows(Protocol):
-    """What the options say of rows."""
+    """The choice of rows that the options of a command make."""
 
     @property
     def keys(self) -> tuple[str, ...]: ...

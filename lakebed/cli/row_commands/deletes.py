@@ -16,7 +16,7 @@ from lakebed.errors import InvalidError
 
 
 class DeleteArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed delete` is given."""
+    """The arguments of `lakebed delete`."""
 
     table: str
     keys: tuple[str, ...]

@@ -17,7 +17,7 @@ from lakebed.cli.row_commands.asked_rows import (
 
 
 class ExportArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed export` is given."""
+    """The arguments of `lakebed export`."""
 
     table: str
     target: str

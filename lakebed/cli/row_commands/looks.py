@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CountArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed count` is given."""
+    """The arguments of `lakebed count`."""
 
     table: str
     keys: tuple[str, ...]

@@ -38,7 +38,7 @@ ROWS_SHOWN = 40
 
 
 class IngestArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed ingest` is given."""
+    """The arguments of `lakebed ingest`."""
 
     table: str
     paths: tuple[str, ...]
@@ -51,7 +51,7 @@ class IngestArguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed query` is given."""
+    """The arguments of `lakebed query`."""
 
     table: str
     keys: tuple[str, ...]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SqlArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed sql` is given."""
+    """The arguments of `lakebed sql`."""
 
     text: str
     parameters: tuple[str, ...]

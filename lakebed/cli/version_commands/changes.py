@@ -25,7 +25,7 @@ ACKNOWLEDGED_AT_ONCE = 100
 
 
 class ChangesArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lakebed changes` is given."""
+    """The arguments of `lakebed changes`."""
 
     table: str
     after: str | None

@@ -22,7 +22,7 @@ _OF_COLUMNS = ("columns", "rest", "lineage", "meta", "auto_key")
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What leads a feed into a table, or into several."""
+    """The settings of a connection, which leads a feed into a table, or into several."""
 
     feed: Annotated[str, Meta(min_length=1, max_length=63, description="Whose records it takes.")]
     table: Annotated[

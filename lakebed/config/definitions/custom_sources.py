@@ -15,7 +15,7 @@ KIND = r"\A[A-Za-z][A-Za-z0-9_.-]{0,62}\Z"
 
 
 class CustomSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every source of an adaptor may say. All other settings are handed to it."""
+    """The settings that a source of any adaptor may have. All others are handed to it."""
 
     kind: Annotated[
         str,

@@ -26,7 +26,7 @@ _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class RegistryOf(msgspec.Struct, frozen=True, kw_only=True):
-    """Where schemas are registered.
+    """The registry in which schemas are registered.
 
     url: `https://HOST/PATH` of a registry with Confluent's HTTP API; `glue` or `glue:REGION`: that
         of AWS Glue.

@@ -19,7 +19,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """Which table a row belongs to.
+    """The rule that decides which table a row belongs to.
 
     field: path of the value that decides, as in `meta.type`. No column needs to have it.
     as_: in the file `as`. As what it is read: `string`, or `int64`.

@@ -27,7 +27,7 @@ NOTHING = "nothing"
 
 
 class DeployedSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an instance was deployed with.
+    """The configuration that an instance was deployed with.
 
     settings: those that differ from their defaults. A newer release may know more of them.
     without: optional stacks that were left out.

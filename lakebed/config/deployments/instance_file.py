@@ -46,7 +46,7 @@ class PackagesSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class InstanceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says.
+    """The contents of a file that describes an instance.
 
     name: of the instance; None: it is given with the command.
     settings: those that it gives.

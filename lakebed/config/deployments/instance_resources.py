@@ -18,7 +18,7 @@ RESOURCES_BYTES_MAX = 4_096
 
 
 class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What the deployment of an instance made, by physical name.
+    """The resources that the deployment of an instance made, by physical name.
 
     batches_table: UNSET: it was deployed without batching.
     sources: where files that arrive are told; UNSET: they are told nowhere.

@@ -223,7 +223,7 @@ def _check_needs(settings: InstanceSettings, there: Collection[str]) -> None:
 
 
 class LeftOutStacks(msgspec.Struct, frozen=True):
-    """What an instance was deployed without.
+    """The optional stacks that an instance was deployed without.
 
     names: of optional stacks.
     """

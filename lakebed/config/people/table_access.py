@@ -24,7 +24,7 @@ FILE_WRITES = ("s3:PutObject", "s3:AbortMultipartUpload")
 
 
 class LakeArns(msgspec.Struct, frozen=True, kw_only=True):
-    """What an instance is made of, as policies name it.
+    """The parts of an instance, as policies name them.
 
     partition, region, account: of AWS.
     bucket, log_table, registry_table, tracker_table, parameter: physical names.
@@ -64,7 +64,7 @@ class LakeArns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TablePatterns(msgspec.Struct, frozen=True, kw_only=True):
-    """What is one table's, or every table's.
+    """The patterns that match what is one table's, or every table's.
 
     id: of the table; "*": every one.
     files, snapshots, bodies: patterns of the paths of its files, of its snapshots, and of entries

@@ -58,7 +58,7 @@ Files = Annotated[
 
 
 class UserMessage(BaseModel):
-    """What all messages are: closed, checked as a whole, never changed."""
+    """The base of all messages: closed, checked as a whole, never changed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -66,6 +66,6 @@ class UserMessage(BaseModel):
 
 
 class JobMessage(UserMessage):
-    """What is one request, with an outcome."""
+    """A message that is one request, with an outcome."""
 
     id: Id | None = None

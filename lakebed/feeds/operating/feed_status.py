@@ -39,7 +39,7 @@ class Pipe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table says of a connection.
+    """The figures that a table holds of a connection.
 
     version: of the definition that filled it last; 0: none has.
     splits: source splits that were taken from.
@@ -56,7 +56,7 @@ class TableFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PipeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a connection does, or the landing of a feed.
+    """The status of a connection, or of the landing of a feed.
 
     version: of its definition.
     failed: why it does not go on; "": it has not failed.
@@ -74,7 +74,7 @@ class PipeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a feed does.
+    """The status of a feed.
 
     version: of the newest of its definitions.
     pushed: what waits to be landed of what was pushed into it; None: nothing is pushed into it, or
@@ -88,7 +88,7 @@ class FeedStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedsStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How feeds do, and who works on them.
+    """The status of feeds, and the workers that work on them.
 
     workers: all of the lake's that have not left.
     wanted_workers: how many there should be; 0: no feed that they run is elastic.

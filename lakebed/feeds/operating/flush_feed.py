@@ -34,7 +34,7 @@ _HINTS = {
 
 
 class FeedFlushed(msgspec.Struct, frozen=True, kw_only=True):
-    """What workers said of a wish to flush.
+    """The answers of workers to a wish to flush.
 
     number: of the wish.
     is_whole: whether every worker that was heard has committed what it held when it saw the wish.
@@ -97,7 +97,7 @@ class FlushFeed:
 
 
 class _Answers:
-    """What beats say since a wish.
+    """The answers to a wish, from the beats of workers since then.
 
     before: counters of beats before it: a beat with the same was sent before.
     """

@@ -36,7 +36,7 @@ from lakebed.statestore.table_state.window_records import split_progress
 
 
 class KeptPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a feed has taken a source split.
+    """The position up to which a feed has taken a source split.
 
     feed: id of its connection.
     next: the record that comes next; hexadecimal digits where the source does not count them.
@@ -57,7 +57,7 @@ class KeptPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the records of a source split in an hour of log time.
+    """The tally of a source split's records in an hour of log time.
 
     at: begin of the hour, microseconds since 1970; of the day, for what is older than three days; 0
         for all that is older than a hundred.
@@ -130,7 +130,7 @@ def gaps(table: OpenTable, feed: str | None = None) -> list[KnownGap]:
 
 
 class OperatorMove(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator does to a position.
+    """The change that an operator makes to a position.
 
     feed: id of the connection.
     expects: the next record as it was listed; it is refused if the feed has gone on since. None:

@@ -38,7 +38,7 @@ class KnownWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedTime(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a feed has come in event time, microseconds since 1970; None: not known.
+    """The progress of a feed in event time, microseconds since 1970; None: not known.
 
     watermark: all records before it have been taken, as far as can be known. It never goes back.
     sealed: windows that end there, or before, are sealed.

@@ -26,7 +26,7 @@ class HeardWorker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What living workers do for one pipeline, together.
+    """The combined figures of the living workers of one pipeline.
 
     workers: that have it, by name.
     splits: source splits that they read.

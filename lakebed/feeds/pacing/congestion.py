@@ -23,7 +23,7 @@ Rung = Literal["backpressure", "elastic", "spill", "throttle", "discard"]
 
 
 class CongestionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy says of a source that is too fast.
+    """The rules of a policy for a source that is too fast.
 
     rungs: in order.
     throttle_floor: the share of records that is kept at the least.
@@ -38,7 +38,7 @@ class CongestionRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Relief(msgspec.Struct, frozen=True):
-    """What a round leaves out.
+    """The shares of records that a round keeps and leaves out.
 
     keep: the share of records that is kept, chosen by their positions; 1: all.
     discards: the share of an hour's records of a source split that may be left out, the newest; 0:
@@ -53,7 +53,7 @@ NO_RELIEF = Relief()
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """What one turn saw.
+    """The figures that one turn saw.
 
     behind: records that the source has beyond those that were read.
     taken: records so far.

@@ -19,7 +19,7 @@ SPARE_SECONDS = 600.0
 
 
 class WorkersAsked(msgspec.Struct, frozen=True):
-    """What a policy asks for.
+    """The numbers of workers that a policy asks for.
 
     least, most: workers; 0: it is not elastic.
     at_lag: whether it asks for more when it lags, too.
@@ -31,7 +31,7 @@ class WorkersAsked(msgspec.Struct, frozen=True):
 
 
 class WorkerLoad:
-    """What goes through one pipeline of one worker. All times are of one monotonic clock.
+    """The load that one pipeline puts on one worker. All times are of one monotonic clock.
 
     load: how many workers as busy as this one it needs for what comes, and for what it is behind.
     """
@@ -72,7 +72,7 @@ def load_of(busy: float, inflow: float, outflow: float, behind: int) -> float:
 
 
 class LoadReport(Protocol):
-    """What a worker says of one pipeline.
+    """A worker's report of the load of one pipeline.
 
     load: as `WorkerLoad`.
     workers_min, workers_max: how many its policy asks for; 0: it is not elastic.
@@ -90,7 +90,7 @@ class LoadReport(Protocol):
 
 
 class Elasticity:
-    """How many workers are wanted, over time: more at once, fewer after ten minutes."""
+    """The number of workers that are wanted, over time: more at once, fewer after ten minutes."""
 
     def __init__(self) -> None:
         self._spare_since: float | None = None

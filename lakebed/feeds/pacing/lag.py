@@ -19,7 +19,7 @@ UNBOUNDED_SECONDS = 300.0
 
 
 class SplitReach(msgspec.Struct, frozen=True):
-    """How far a source split was committed, and how far its source reaches, as positions."""
+    """The position up to which a source split was committed, and that of its source's end."""
 
     committed: int
     end: int

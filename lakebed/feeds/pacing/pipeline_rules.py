@@ -9,7 +9,7 @@ from lakebed.feeds.rotation import RotationLimits
 
 
 class PipelineRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a connection works.
+    """The rules by which a connection works.
 
     limits: of its rounds.
     records_gaps: whether it goes on behind records that the source has no longer; else it stops.

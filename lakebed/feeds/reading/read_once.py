@@ -132,7 +132,7 @@ class ReadOnce(Generic[BatchT]):
 
 
 class _Share(Generic[BatchT]):
-    """What the readers of one source split have together.
+    """The state that the readers of one source split share.
 
     head: reads on where the foremost of them stands. at: its position.
     acknowledged: up to where the source knows that all of them have committed.

@@ -56,7 +56,7 @@ _AWAY = (UnavailableError, UnknownOutcomeError, DeniedError, NewerFormatError)
 
 
 class RequestHead(msgspec.Struct, frozen=True):
-    """What comes before a body.
+    """The head of a request, which comes before its body.
 
     headers: by names in lower case, in their order.
     """
@@ -67,7 +67,7 @@ class RequestHead(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a sender hears.
+    """The answer that a sender gets.
 
     retry_after: seconds to wait before the request is repeated; None: it is not to be.
     is_body_read: whether the request's body was read: else its connection is of no use any more.
@@ -80,7 +80,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class ReceiverRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a receiver answers.
+    """The rules by which a receiver answers.
 
     feed: its name, which a path may have.
     token: what senders show; None: it does not matter who they are.

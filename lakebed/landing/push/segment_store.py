@@ -28,7 +28,7 @@ TRIES_MAX = 3
 
 
 class SegmentStore:
-    """What was pushed into a feed, and waits to be landed.
+    """The store of segments that were pushed into a feed, and wait to be landed.
 
     feed: its id.
     """

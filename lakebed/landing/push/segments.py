@@ -33,7 +33,7 @@ _LINE_FEED = b"\n"
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """What one request pushed.
+    """The content that one request pushed into a feed.
 
     item: names its object, and by it the landing table remembers it: so who deletes by name deletes
         nothing else, however late. Of a request with a key it is made of key and body, else random.

@@ -22,7 +22,7 @@ DELETED_AT_ONCE = 1_000
 
 
 class WaitingSegments(msgspec.Struct, frozen=True, kw_only=True):
-    """What was pushed into a feed, and waits to be landed.
+    """The backlog of segments that were pushed into a feed, and wait to be landed.
 
     count: of segments; a segment is a request.
     bytes: that they take.

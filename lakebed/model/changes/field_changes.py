@@ -41,7 +41,7 @@ class FieldChange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, array_like=True):
-    """How a version came to be.
+    """A version of a schema, and the changes that made it.
 
     at: log time of its entry.
     """

@@ -35,7 +35,7 @@ _ID = re.compile(r"[a-z0-9]{1,64}")
 
 
 class NamedDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user has defined.
+    """A definition that a user has made.
 
     id: chosen when it is made, and never used again for another one.
     body: in a form that the settings know. It names secrets (`secret:NAME`), and holds none.
@@ -50,7 +50,7 @@ class NamedDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedFailure(msgspec.Struct, frozen=True):
-    """Why a feed or a connection does not go on.
+    """The failure that keeps a feed or a connection from going on.
 
     code: of the error.
     reason: what it says.

@@ -40,7 +40,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endings(msgspec.Struct, frozen=True):
-    """What is to be forgotten, each once its definition is dropped.
+    """The list of what is to be forgotten, each once its definition is dropped.
 
     number: how often this was changed.
     waiting: one for each definition.

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Verdict(IntEnum):
-    """What became of a record. The numbers are stored in quarantine tables and never change."""
+    """The verdict on a record. The numbers are stored in quarantine tables and never change."""
 
     ROW = 0
     UNPARSABLE = 1

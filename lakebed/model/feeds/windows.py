@@ -27,8 +27,8 @@ LateRows = Literal["accept", "divert", "drop"]
 
 
 class WindowRules(msgspec.Struct, frozen=True, array_like=True):
-    """How a connection's definition counts event time. A commit carries them, so that all readers
-    of the log arrive at the same.
+    """The rules of a connection's definition for event time. A commit carries them, so that all
+    readers of the log arrive at the same.
 
     window_seconds: length of a window, at most a day. Windows begin at multiples of it since 1970.
     disorder_seconds: how far behind the greatest event time of its source split a record may come.
@@ -74,7 +74,7 @@ class WindowRules(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SplitTime(msgspec.Struct, frozen=True, array_like=True):
-    """What a commit says of one source split's event time.
+    """The event time of one source split, as a commit reports it.
 
     event_time: the greatest of the records that it takes; None: it takes none with a time.
     caught_up: its owner found no record behind them. It is repeated while that stays so.

@@ -23,7 +23,7 @@ from lakebed.model.predicates.patterns import pattern_of, text_above
 
 
 class FieldBounds(msgspec.Struct, frozen=True):
-    """What is known of a field's values in a group of rows.
+    """The known bounds of a field's values in a group of rows.
 
     least, most: None is unknown; no value lies outside of them but NaN.
     may_be_null, may_have_values: whether such rows may be there.

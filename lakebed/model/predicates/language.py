@@ -32,7 +32,7 @@ EQUALITIES = ("=", "!=")
 
 
 class _Test(msgspec.Struct, frozen=True, tag_field="test", forbid_unknown_fields=True):
-    """What `&`, `|` and `~` join."""
+    """A test that `&`, `|` and `~` join."""
 
     def __and__(self, other: Predicate) -> And:
         return And((self, other))  # type: ignore[arg-type]  # self is one of Predicate's classes

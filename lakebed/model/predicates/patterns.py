@@ -20,7 +20,7 @@ _LAST = 0x10FFFF
 
 
 class LikePattern(msgspec.Struct, frozen=True):
-    """What a pattern says.
+    """A pattern of LIKE, taken apart.
 
     prefix: the text that every match begins with.
     rest: what may follow: nothing, any text, or only what `regex` finds.

@@ -11,7 +11,7 @@ from lakebed.config.functions import DISK_MIB_MIN
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks.
+    """The identity of the caller.
 
     arn: of the user or the role.
     """
@@ -35,7 +35,7 @@ class DeployedRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What hands messages of a queue to a function.
+    """The event source that hands messages of a queue to a function.
 
     id: as the platform names it.
     problem: what the platform says of its last try; "": nothing.
@@ -90,7 +90,7 @@ class DeployedAlarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recipient(msgspec.Struct, frozen=True, kw_only=True):
-    """Who hears of alarms.
+    """A recipient that hears of alarms.
 
     confirmed: whether it has said that it wants to.
     """
@@ -132,7 +132,7 @@ class DeployedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeployedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """What tasks of one kind run.
+    """The image that tasks of one kind run.
 
     image: its name.
     is_there: whether its registry has it.

@@ -9,7 +9,7 @@ import msgspec
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left where a lake keeps things on this machine.
+    """The room that is left in a folder where a lake keeps things on this machine.
 
     path: the folder.
     free, size: bytes.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Bills(Protocol):
-    """What was billed, by service. Bills lag behind by a day, and are asked for money."""
+    """The billed amounts by service. Bills lag behind by a day, and are asked for money."""
 
     def by_service(self, since: datetime.date, until: datetime.date) -> dict[str, float]:
         """Return dollars by service, from one day on and before another, before taxes and credits.

@@ -16,7 +16,7 @@ _HOUR: Final = HOUR_SECONDS * MICROS_PER_SECOND
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What one kind of work on one table used in one hour.
+    """The usage of one kind of work on one table in one hour.
 
     table: its id, or `observe.usage.NO_TABLE`.
     hour: since 1970.

@@ -36,7 +36,7 @@ _CRC32 = anycrc.Model("CRC32")
 
 
 class RowGroupNote(msgspec.Struct, frozen=True, array_like=True):
-    """What Parquet does not say of a row group.
+    """The facts about a row group that Parquet does not record.
 
     first: encoded row key of its first row.
     row_bytes: of a row in memory, on average over the widest stretch of rows.
@@ -47,7 +47,7 @@ class RowGroupNote(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Notes(msgspec.Struct, frozen=True):
-    """What Parquet does not say of a file.
+    """The facts about a file that Parquet does not record.
 
     last: encoded row key of the file's last row.
     pages: of each row group, four bytes a page; b"" where they are not known.

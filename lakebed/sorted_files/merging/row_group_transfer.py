@@ -31,7 +31,7 @@ from lakebed.sorted_files.writing.stored_row_group import StoredRowGroup
 
 
 class HandedOver(msgspec.Struct, frozen=True, array_like=True):
-    """Where row groups are described in their object, and the CRC-32 of that."""
+    """The range of an object that describes its row groups, and the CRC-32 of that range."""
 
     start: int
     end: int

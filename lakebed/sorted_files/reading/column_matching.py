@@ -15,7 +15,7 @@ from lakebed.sorted_files.format.fitting_types import fits
 
 
 class Match(msgspec.Struct, frozen=True):
-    """Which columns of a file to read, and how they become the wanted ones.
+    """The columns to read of a file, and the way in which they become the wanted ones.
 
     names: in the file, in the order of `wanted`, without those it lacks.
     indices: for each wanted column its index among `names`; None: the file is older than the field.

@@ -38,7 +38,7 @@ TOGETHER_BYTES = 8 << 20
 
 
 class _Alike(msgspec.Struct, frozen=True):
-    """What files of one table have in common."""
+    """The parts that files of one table have in common."""
 
     template: FooterTemplate
     columns: pa.Schema

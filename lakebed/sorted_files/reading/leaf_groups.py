@@ -18,7 +18,7 @@ there are."""
 
 
 class Together(msgspec.Struct, frozen=True):
-    """What is read of one file for some leaves.
+    """The part of one file that is read for some leaves.
 
     part: its key range reaches from the first leaf to the last one.
     key_ranges: those of the leaves that have the file; neighbours are one.

@@ -9,7 +9,7 @@ Known = TypeVar("Known")
 
 
 class OpenRowGroups(Generic[Known]):
-    """What is known of row groups, one of each file, of so many files at most. Not for two threads.
+    """A cache of facts about row groups, one of each file, bounded in number. Not for two threads.
 
     What is known of one may be used by one reader at a time: taking it removes it.
     """

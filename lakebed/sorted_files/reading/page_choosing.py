@@ -65,7 +65,7 @@ class BoundedPages(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What is to be read of a file.
+    """The part of a file that is to be read.
 
     keys: indices of the row keys among the match's names.
     row_groups: how many were looked at.

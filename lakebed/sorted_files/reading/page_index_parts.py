@@ -40,7 +40,7 @@ class NotByPagesError(Exception):
 
 
 class Page(NamedTuple):
-    """Where a page is, header included, and its CRC-32."""
+    """The location of a page, header included, and its CRC-32."""
 
     offset: int
     size: int

@@ -22,7 +22,7 @@ Arrays = dict[int, pa.ChunkedArray]
 
 
 class PartPages(msgspec.Struct, frozen=True):
-    """What was read of a part.
+    """The pages that were read of a part.
 
     bodies: verified pages by where they begin in the file.
     """

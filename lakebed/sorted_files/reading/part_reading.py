@@ -23,7 +23,7 @@ BATCH_ROWS_MAX = 65_536
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one reader may hold.
+    """The memory that one reader may hold.
 
     batch_bytes: in memory.
     file_bytes: as they are stored.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # loads llvmlite
 
 
 class PartRead(msgspec.Struct, frozen=True):
-    """What a merge wants of one part.
+    """The request of a merge to read one part.
 
     columns: to be read.
     share: what reading it may hold.

@@ -16,7 +16,8 @@ GAP_BYTES_MAX = 256 * 1024
 
 
 class RangeFile:
-    """What Arrow reads. What the store raises is kept in `problem`, past Arrow's own wrapping.
+    """The file object that Arrow reads. What the store raises is kept in `problem`, past Arrow's
+    own wrapping.
 
     memory_bytes: of blocks held when reading piece by piece. `load` makes the next reads come from
     memory, with one request.

@@ -23,7 +23,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class ReadAhead:
-    """What a reader reads next is on its way, up to `bytes_max` bytes or one read.
+    """A prefetcher of a reader's next reads, up to `bytes_max` bytes or one read.
 
     expected: the reads in about the order in which they will come. One that comes early is done at
     once, one that was not expected too. No thread outlives the requests that it sends: after

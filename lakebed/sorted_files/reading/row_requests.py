@@ -21,7 +21,7 @@ from lakebed.sorted_files.sorting.iterating import iterated
 
 
 class RowRequest(msgspec.Struct, frozen=True):
-    """Which rows and columns a reader wants.
+    """The rows and columns that a reader wants.
 
     columns: to be read.
     given: to be passed on; None: all.

@@ -16,7 +16,7 @@ _INDEX = "_lakebed_index"
 
 
 class Judged:
-    """Which rows of sorted batches go: just those that a query would give.
+    """The rows of sorted batches that go: just those that a query would give.
 
     gone: wants them.
     stays: a field of booleans; rows in which it is true stay. None: there is none.

@@ -30,7 +30,7 @@ HELD_MAX = 8
 
 
 class Described(Protocol):
-    """What is known of a file that is read row group by row group: all of its tail, or less.
+    """The description of a file that is read row group by row group: all of its tail, or less.
 
     groups, last, blocks, sample: as in its notes, or a part of the sample. firsts: the first key of
     each row group.

@@ -95,7 +95,7 @@ def _offsets(array: pa.Array) -> Rows:
 
 
 class GatheredColumn:
-    """Where the values of a column are, batch by batch, for rows to be copied from."""
+    """The values of a column, batch by batch, for rows to be copied from."""
 
     def __init__(self, arrays: Sequence[pa.Array]) -> None:
         self._arrays = arrays  # whose values are read at their addresses

@@ -40,7 +40,7 @@ _DELTA_INTEGERS = (
 
 
 class ColumnChoices(msgspec.Struct, frozen=True):
-    """How the columns of a file are written, from its first row group on.
+    """The choices of how the columns of a file are written, from its first row group on.
 
     keys: those of the keys.
     bounded: columns with statistics.

@@ -87,7 +87,7 @@ class Define(msgspec.Struct, frozen=True, array_like=True, tag="define"):
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True, tag="count"):
-    """What became of the records of a source split that this transaction takes (R12).
+    """The tally of the records of a source split that this transaction takes (R12).
 
     version: of the definition by which its rows were made.
     errors_in_row: how many records at its end no row could be made of, with those before this

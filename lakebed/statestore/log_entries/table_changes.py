@@ -61,7 +61,7 @@ class CreateTable(msgspec.Struct, frozen=True, array_like=True, tag="create"):
 
 
 class SetProcessing(msgspec.Struct, frozen=True, array_like=True, tag="processing"):
-    """What the table does with its rows, said in the entry that creates it."""
+    """The processing of the table's rows, given in the entry that creates the table."""
 
     processing: Mapping[str, Any]
 

@@ -125,7 +125,7 @@ Change = (
 
 
 class PositionChange(msgspec.Struct, frozen=True, array_like=True):
-    """How far a source has been taken, committed with its rows (R1).
+    """The change of a source's position, committed with its rows (R1).
 
     name: of the position, see `model.positions`.
     expected: the position from which this commit starts; None: the source is new (R2).

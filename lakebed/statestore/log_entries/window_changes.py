@@ -33,8 +33,7 @@ from lakebed.statestore.table_state.window_records import (
 
 
 class Advance(msgspec.Struct, frozen=True, array_like=True, tag="advance"):
-    """How far source splits of a connection have come in event time with this commit, and the
-    windows of the rows that it stores.
+    """The progress of a connection in event time with one commit, and the windows of its rows.
 
     version: of the definition by which its rows were made.
     splits: each source split once. One with an event time, or caught up, moves its position, too.

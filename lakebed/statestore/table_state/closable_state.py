@@ -112,7 +112,7 @@ class ClosableState:
 
 
 class StateLimits:
-    """How many states of a process may be open, and how many of them keep pages in memory.
+    """The limits of how many states of a process may be open, and how many keep pages in memory.
 
     bytes_max: of all states on the disk together; None: no bound.
     full_hint: what to do when the disk has no room for a state.

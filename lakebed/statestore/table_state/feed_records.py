@@ -42,7 +42,7 @@ _FORGET = (
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """What leads a feed into the table.
+    """A connection that leads a feed into the table.
 
     key: of its rows in other tables of the state.
     version: the newest definition that rows were made by.

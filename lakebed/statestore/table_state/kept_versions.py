@@ -31,7 +31,7 @@ class Tag(msgspec.Struct, frozen=True):
 
 
 class FollowerRecord(msgspec.Struct, frozen=True):
-    """Who follows the changes of a table: what happened behind `number` stays until `until`.
+    """A follower of a table's changes: what happened behind `number` stays until `until`.
 
     is_behind: it fell behind: nothing is kept for it any more.
     """
@@ -153,7 +153,7 @@ def newest_garbage(state: TableState, *, before: Micros) -> TransactionNumber:
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who keeps a version, or all behind it.
+    """The holder that keeps a version, or all behind it.
 
     kind: `pin`, `tag` or `follower`.
     until: log time; None: without an end.

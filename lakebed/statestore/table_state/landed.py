@@ -14,7 +14,7 @@ IDS_AT_ONCE_MAX = 1000
 
 
 class Landed(msgspec.Struct, frozen=True):
-    """What the state knows of some commits: by id, the entry and the digest of the request."""
+    """The state's record of some commits: by id, the entry and the digest of the request."""
 
     commits: dict[CommitId, tuple[TransactionNumber, RequestDigest]]
 

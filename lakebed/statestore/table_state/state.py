@@ -78,7 +78,7 @@ class TableVersion(msgspec.Struct, frozen=True):
 
 
 class LogEnd(msgspec.Struct, frozen=True):
-    """What is known of the end of the log beside the head.
+    """The end of the log beside the head, as far as it is known.
 
     checksum: of the last entry; None: not known.
     time: the newest that is remembered of an entry; None: of none.
@@ -129,7 +129,7 @@ class Pin(msgspec.Struct, frozen=True):
 
 
 class LeafFigures(msgspec.Struct, frozen=True):
-    """What lies in a leaf.
+    """The figures of a leaf's contents.
 
     rows_unsplittable: rows at which no split point existed; 0: never asked.
     """

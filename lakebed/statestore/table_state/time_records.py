@@ -29,7 +29,7 @@ _CLOCK, _CLOCKS_END, _LEAP = f"{OWN_NAMES}clock/", f"{OWN_NAMES}clock0", f"{OWN_
 
 
 class ClockReading(msgspec.Struct, frozen=True, array_like=True):
-    """What a machine's clock said in an entry, which log time did not follow.
+    """The reading of a machine's clock in an entry, which log time did not follow.
 
     uptime: of the machine then.
     number, since: of the entry, and its log time.

@@ -44,7 +44,7 @@ _FORGET = (
 
 
 class Watermark(msgspec.Struct, frozen=True):
-    """How far a connection has come in event time.
+    """The progress of a connection in event time.
 
     time: all records before it have been taken, as far as can be known. None: not known yet.
     sealed: windows that end there, or before, are sealed, those too in which no row is.
@@ -61,7 +61,7 @@ class Watermark(msgspec.Struct, frozen=True):
 
 
 class SplitProgress(msgspec.Struct, frozen=True):
-    """How far a source split has come in event time.
+    """The progress of a source split in event time.
 
     event_time: the greatest of its records; None: none was taken, it holds the watermark back.
     since, said: log times between which its owner said that it is caught up, the first and the

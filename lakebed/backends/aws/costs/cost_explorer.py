@@ -33,7 +33,7 @@ _ASK: Final = Request(what="asking what was billed", needs="ce:GetCostAndUsage")
 
 
 class CostExplorerBills:
-    """What was billed for one instance."""
+    """The amounts that AWS billed for one instance."""
 
     def __init__(self, clients: AmazonClients, instance: str) -> None:
         self._clients = clients

@@ -31,8 +31,9 @@ T = TypeVar("T")
 
 
 class AmazonDeployedParts:
-    """What was deployed as one instance, in the account and region of some clients. Safe to share
-    among threads. What was asked for once stays the answer, until a part is changed by this.
+    """The parts that were deployed as one instance, in the account and region of some clients. Safe
+    to share among threads. What was asked for once stays the answer, until a part is changed by
+    this.
 
     resources: returns what the instance's parameter names, which not all parts are found by.
     """

@@ -44,7 +44,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """What is not understood, such as a member of a struct."""
+    """An expression that is not understood, such as a member of a struct."""
 
 
 Node = FieldRef | LiteralValue | Call | Unknown

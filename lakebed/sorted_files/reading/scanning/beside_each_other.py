@@ -27,7 +27,7 @@ _AHEAD_MAX = 1 << 40
 
 
 class _Turn:
-    """What one thread goes on with.
+    """The work that one thread goes on with.
 
     batches: of the row group that it decodes; None: it needs one.
     rows, bytes: of the batch that it is about to decode, at most about.
