@@ -20,7 +20,7 @@ from lakebed.bootstrap.assemble import FIRST_REPORT_SECONDS, Stores, assemble
 from lakebed.bootstrap.aws_stores import objects_of, source_files_of
 from lakebed.bootstrap.feeds.stores import instance_feed_stores
 from lakebed.bootstrap.memory import Memory
-from lakebed.bootstrap.object_places import ObjectsLocation, location_of
+from lakebed.bootstrap.object_locations import ObjectsLocation, location_of
 from lakebed.bootstrap.paying.budgets import budgets_over
 from lakebed.config.deployments.instance_resources import InstanceResources, decode_resources
 from lakebed.config.instance import InstanceId, instance_id
