@@ -26,7 +26,7 @@ GATEWAYS = ("dynamodb", "s3")
 FAILED = ("FAILED", "ROLLBACK")
 """What the state of a stack holds that did not become as it was meant."""
 
-_check = partial(Check, group="what was deployed", of="an instance")
+_check = partial(Check, section="what was deployed", of="an instance")
 
 
 def _quota(quota: Quota, patient: Patient) -> Iterator[Sign]:

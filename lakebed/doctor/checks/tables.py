@@ -25,7 +25,7 @@ ERRORS_IN_ROW_MAX = 3
 ROWS_TIMES_MAX = 2
 """Of `leaf_rows_max`: splits come each minute, and take the leaf apart at once."""
 
-_check = partial(Check, group="how it goes")
+_check = partial(Check, section="how it goes")
 
 
 def _tables(patient: Patient) -> Iterator[SurveyedTable]:

@@ -18,7 +18,7 @@ BY_TASKS = {COMPACTION_QUEUE, INGEST_QUEUE}
 KEPT_SECONDS_MIN = 86_400
 DEPLOY = "deploy the instance again: `cdk deploy --all -c instance=NAME`"
 
-_check = partial(Check, group="what was deployed", of="an instance")
+_check = partial(Check, section="what was deployed", of="an instance")
 
 
 def _sources(patient: Patient) -> Iterator[tuple[str, list[EventSource]]]:
