@@ -208,7 +208,7 @@ def _stores(
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
         feeds=instance_feed_stores(clients, resources, rng),
         batches=batches,
-        watchable=watchable_folders(resources.places_of_arrivals()),
+        watchable=watchable_folders(resources.arrival_folders()),
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         steps=DeployedSteps(resources.instance, resources.packages or ()),

@@ -27,7 +27,7 @@ TIME_FORMAT = 4
 """Of log entries with such changes."""
 
 
-class TellTime(msgspec.Struct, frozen=True, array_like=True, tag="tell_time"):
+class ReportTime(msgspec.Struct, frozen=True, array_like=True, tag="tell_time"):
     """What a clock says that is more than a day ahead of log time, which does not follow it yet.
 
     machine, uptime: which machine it is since it was started, and for how long it has been up.
