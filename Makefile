@@ -76,8 +76,8 @@ static: $(DEV)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
-bench: $(DEV)  ## print our rates, and the peers' beside them
-	@$(BIN)/python -m benchmarks
+bench: $(DEV)  ## our rates, and the peers' beside them: make bench [NAMES="merge ingest lookup"]
+	@$(BIN)/python -m benchmarks $(NAMES)
 
 mutate: $(DEV)  ## proofs are tried: small breaks, each with the tests that must see it (minutes)
 	$(BIN)/python -m tests.mutations.run

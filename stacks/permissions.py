@@ -199,7 +199,7 @@ def read_reports(tracker: NamedTable) -> iam.PolicyStatement:
 def read_sources(deployment: Deployment) -> list[iam.PolicyStatement]:
     """Read and list users' files, where the setting `sources` says that they lie."""
     found = []
-    for bucket, folder in places_of_sources(deployment):
+    for bucket, folder in source_folders(deployment):
         arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
         found += [
             _allow([f"{arn}/{folder}*"], "s3:GetObject"),
@@ -212,7 +212,7 @@ def read_sources(deployment: Deployment) -> list[iam.PolicyStatement]:
     return found
 
 
-def places_of_sources(deployment: Deployment) -> list[tuple[str, str]]:
+def source_folders(deployment: Deployment) -> list[tuple[str, str]]:
     """Return buckets, and folders in them with a slash at their end, or no folder."""
     urls = sources_in(deployment.settings.sources)
     parts = [url.removeprefix("s3://").partition("/") for url in urls]
@@ -348,7 +348,7 @@ def accepted(deployment: Deployment) -> list[Acknowledgment]:
         f"{results}/{RESULTS}": OBJECTS,
         f"{data}/{IMPORTS}": OBJECTS,
         f"{data}/{UNREADABLE_IMPORTS}": OBJECTS,
-        **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in places_of_sources(deployment)},
+        **{f"{s3}{bucket}/{folder}*": SOURCES for bucket, folder in source_folders(deployment)},
         f"{ours}:task/{cluster}/*": TASKS,
         "<Application.Arn>/jobruns/*": RUNS,
     }

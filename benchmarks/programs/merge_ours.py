@@ -17,7 +17,7 @@ from benchmarks.shapes import SHAPES
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsLocation
+from lakebed.bootstrap.object_locations import ObjectsLocation
 from lakebed.model.paths import file_path
 from lakebed.model.ranges import EVERYTHING
 from lakebed.sorted_files.merging.helper_processes import MergeHelpers

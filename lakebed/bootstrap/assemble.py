@@ -26,7 +26,7 @@ from lakebed.bootstrap.leftovers import Leftovers
 from lakebed.bootstrap.machine import merge_processes, open_tables_max
 from lakebed.bootstrap.memory import Memory
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsLocation
+from lakebed.bootstrap.object_locations import ObjectsLocation
 from lakebed.bootstrap.paying.usage import counted_process
 from lakebed.bootstrap.releases import report_by_lock, report_meanwhile
 from lakebed.compaction.create_jobs import CreateCompactionJobs

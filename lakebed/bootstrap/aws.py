@@ -20,7 +20,7 @@ from lakebed.bootstrap.assemble import FIRST_REPORT_SECONDS, Stores, assemble
 from lakebed.bootstrap.aws_stores import objects_of, source_files_of
 from lakebed.bootstrap.feeds.stores import instance_feed_stores
 from lakebed.bootstrap.memory import Memory
-from lakebed.bootstrap.object_places import ObjectsLocation, location_of
+from lakebed.bootstrap.object_locations import ObjectsLocation, location_of
 from lakebed.bootstrap.paying.budgets import budgets_over
 from lakebed.config.deployments.instance_resources import InstanceResources, decode_resources
 from lakebed.config.instance import InstanceId, instance_id
@@ -209,7 +209,7 @@ def _stores(
         tracker=DynamoDbJobTracker(clients, resources.tracker_table),
         feeds=instance_feed_stores(clients, resources, rng),
         batches=batches,
-        watchable=watchable_folders(resources.places_of_arrivals()),
+        watchable=watchable_folders(resources.arrival_folders()),
         for_processes=ObjectsLocation(location_of(objects), instance=True),
         bring_back=DeletedObjects(clients, resources.bucket, resources.prefix).bring_back,
         steps=DeployedSteps(resources.instance, resources.packages or ()),

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakebed.bootstrap.object_places import ENDPOINTS
+from lakebed.bootstrap.object_locations import ENDPOINTS
 from lakebed.bulk_import.requests import ImportRequests
 from lakebed.config.instance import IMPORTS_PREFIX
 from lakebed.ports.source_files import SourceFiles

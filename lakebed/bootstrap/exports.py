@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakebed.backends.local.plain_objects import PlainLocalObjects
 from lakebed.bootstrap.app import App
 from lakebed.bootstrap.machine import cpus
-from lakebed.bootstrap.object_places import (
+from lakebed.bootstrap.object_locations import (
     SCHEME,
     bucket_and_prefix,
     endpoint_config,

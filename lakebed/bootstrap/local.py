@@ -24,7 +24,7 @@ from lakebed.bootstrap.assemble import Stores, assemble
 from lakebed.bootstrap.feeds.stores import local_feed_stores
 from lakebed.bootstrap.machine import open_tables_max
 from lakebed.bootstrap.memory import Memory
-from lakebed.bootstrap.object_places import (
+from lakebed.bootstrap.object_locations import (
     GIVEN,
     ObjectsLocation,
     location_of,

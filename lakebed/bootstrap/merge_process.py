@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakebed.backends.local.object_store import LocalObjectStore
 from lakebed.backends.system.clock import SystemClock
-from lakebed.bootstrap.object_places import ObjectsLocation, objects_for_process
+from lakebed.bootstrap.object_locations import ObjectsLocation, objects_for_process
 from lakebed.sorted_files.merging.helper_processes import READY, MergeHelpers
 from lakebed.sorted_files.merging.range_merger import RangeMerger, load_kernels
 

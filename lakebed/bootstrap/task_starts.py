@@ -15,7 +15,7 @@ from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.feeds.further_processes import PROGRAM
 from lakebed.bootstrap.functions.task_start import task_runner
-from lakebed.bootstrap.object_places import GIVEN
+from lakebed.bootstrap.object_locations import GIVEN
 from lakebed.config.environments import StartedTaskEnvironment, environment_of
 from lakebed.config.fargate import SPOT
 from lakebed.config.instance import instance_id, physical_name

@@ -133,13 +133,13 @@ def exit_code_of(report: DoctorReport) -> int:
 def report_text(report: DoctorReport, *, every: bool) -> str:
     """Return what people read: what was found, what could not be looked at, and how many looked."""
     lines: list[str] = []
-    group = None
+    section = None
     for one in report.outcomes:
         if one.state == "healthy" and not every:
             continue
-        if one.group != group:
-            group = one.group
-            lines += ["", group] if lines else [group]
+        if one.section != section:
+            section = one.section
+            lines += ["", section] if lines else [section]
         lines += _outcome_lines(one)
     states = [
         f"{len(report.of('found')):,} found something",

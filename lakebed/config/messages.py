@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from lakebed.config.sent.message_parts import (
-    LENGTH_TOLD,
+    VALUE_CHARACTERS_SHOWN,
     Files,
     JobMessage,
     UserMessage,
@@ -61,7 +61,9 @@ MessageT = TypeVar("MessageT", bound="UserMessage")
 def _check_key_value(value: object) -> None:
     if type(value) not in (int, str):
         hint = "give a text or an integer; null is never a key"
-        raise InvalidError("not a value of a key", got=ascii(value)[:LENGTH_TOLD], hint=hint)
+        raise InvalidError(
+            "not a value of a key", got=ascii(value)[:VALUE_CHARACTERS_SHOWN], hint=hint
+        )
 
 
 def _check_key(key: object) -> None:
@@ -345,7 +347,7 @@ def _decoded(kind: MessageKind, model: type[MessageT], body: bytes) -> MessageT:
 
 def _problem(model: type[BaseModel], found: ErrorDetails) -> str:
     """Return one thing that is wrong, with where it stands."""
-    path = ".".join(str(part)[:LENGTH_TOLD] for part in found["loc"])
+    path = ".".join(str(part)[:VALUE_CHARACTERS_SHOWN] for part in found["loc"])
     if found["type"] == "extra_forbidden" and len(found["loc"]) == 1:
         near = did_you_mean(path, model.model_fields, what="field")
         return f"{ascii(path)[1:-1]}: there is no such field, {near}"

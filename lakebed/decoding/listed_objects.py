@@ -1,8 +1,8 @@
 """Objects below a prefix, or files in a folder, as a source of feeds: each is an item, which is
 taken whole and once. What a listing shows is the truth; no notification is needed.
 
-A first pass takes what is there, by name. Later passes look at all again and take what is new:
-nothing that was modified long before the newest of an earlier pass, and no item that is known.
+A first listing takes what is there, by name. Later listings look at all again and take what is new:
+nothing that was modified long before the newest of an earlier listing, and no item that is known.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     list_seconds: between two listings.
     settle_seconds: an object is taken when it has been as it is for so long. Files that are
         written in their folder need it; objects of S3 appear whole.
-    once_seconds: an object that was modified so long before the newest one of an earlier pass was
-        taken then. A shorter one holds at once. A longer one holds for what comes from then on.
+    once_seconds: an object that was modified so long before the newest one of an earlier listing
+        was taken then. A shorter one holds at once. A longer one holds for what comes from then on.
     object_bytes_max: of one object, which is committed at once; larger ones are for bulk import.
     """
 
@@ -64,12 +64,12 @@ class ObjectSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """The progress of a pass over listed objects.
+    """The progress of taking listed objects.
 
     after: the name that was given last; "": none yet.
-    since: what was modified before that was taken by earlier passes.
-    newest: when the newest object that this pass and earlier ones have seen was modified.
-    before: the same of earlier passes alone; 0: there was none.
+    since: what was modified before that was taken by earlier listings.
+    newest: when the newest object that this listing and earlier ones have seen was modified.
+    before: the same of earlier listings alone; 0: there was none.
     """
 
     after: str = ""
@@ -118,7 +118,7 @@ class ListedObjects:
     def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> ListedObjectReader:
         """Return a reader of objects that were not taken yet.
 
-        resume: the cursor of the pass that goes on.
+        resume: the cursor of the listing that goes on.
         """
         return ListedObjectReader(
             self._files,
@@ -203,7 +203,7 @@ class ListedObjectReader:
         return self._heard != before
 
     def _list(self) -> None:
-        """Begin a pass, or go on with that of an earlier process."""
+        """Begin a listing, or go on with that of an earlier process."""
         is_first, self._listed = self._listed is None, self._clock.monotonic()
         files = sorted(self._found(), key=lambda file: file.name)
         cursor = self._cursor
@@ -218,7 +218,7 @@ class ListedObjectReader:
         since = max(cursor.since, cursor.newest - self._settings.once_seconds * MICROS)
         if is_first and cursor.after:
             left = [file for file in files if file.name > cursor.after and self._is_new(file)]
-            if any(0 < file.modified < since for file in left):  # a new pass would not give them
+            if any(0 < file.modified < since for file in left):  # a new listing would not give them
                 self._waiting.extend(left)
                 return
         self._cursor = Cursor("", since, cursor.newest, cursor.newest)
@@ -315,7 +315,7 @@ class ListedObjectReader:
 
 def passed_before(resume: bytes, once_seconds: int) -> Micros:
     """Return a time: no reader that goes on at a cursor, or later, gives what was modified before
-    it. 0: there is none yet, as the first pass has not ended.
+    it. 0: there is none yet, as the first listing was not taken to its end.
 
     resume: the cursor; empty: nothing was given. once_seconds: as in the settings.
     """

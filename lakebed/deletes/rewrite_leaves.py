@@ -110,26 +110,26 @@ class RewriteLeaves(Generic[BatchT]):
             schema = state.schema()
             asked = AskedKeys(schema, ask(schema).reached)
             number = state.head().number
-            regions = [
+            key_ranges = [
                 own
                 for leaf, own in reached_leaves(state, state.head().root, asked.keys)
                 if asked.may_be_in(own) and state.file_count(leaf)
             ]
         rows = 0
-        for region in regions:
-            for gone, at in self._rewritten(table, region, ask, rows):
+        for key_range in key_ranges:
+            for gone, at in self._rewritten(table, key_range, ask, rows):
                 rows, number = rows + gone, max(number, at)
         return Deleted(rows=rows, number=number)
 
     def _rewritten(
-        self, table: OpenTable, region: KeyRange, ask: AskDelete, rows: int
+        self, table: OpenTable, key_range: KeyRange, ask: AskDelete, rows: int
     ) -> Iterator[tuple[int, TransactionNumber]]:
-        """Rewrite what lies in a region, on whatever leaves by now. Yields how many rows each entry
-        took away, and its number: or that of a state in which none were left."""
+        """Rewrite what lies in a key range, on whatever leaves by now. Yields how many rows each
+        entry took away, and its number: or that of a state in which none were left."""
         wait = WAIT_SECONDS
         for tried in range(1, TRIES_MAX + 1):
             try:
-                for leaf in self._leaves(table, region, ask):
+                for leaf in self._leaves(table, key_range, ask):
                     yield 0, leaf.start.base  # another delete may have been here
                     for done in self._rewrite(table, leaf, ask):
                         rows += done[0]
@@ -145,7 +145,7 @@ class RewriteLeaves(Generic[BatchT]):
             else:
                 return
 
-    def _leaves(self, table: OpenTable, region: KeyRange, ask: AskDelete) -> list[_AskedLeaf]:
+    def _leaves(self, table: OpenTable, key_range: KeyRange, ask: AskDelete) -> list[_AskedLeaf]:
         with table.head.reading() as state:
             state.require_table()
             schema = state.schema()
@@ -153,7 +153,7 @@ class RewriteLeaves(Generic[BatchT]):
             asked = AskedKeys(schema, selection.reached)
             of_job = {job.id: job.partition for job in state.jobs()}
             found = []
-            for leaf, own in reached_leaves(state, state.head().root, (region,)):
+            for leaf, own in reached_leaves(state, state.head().root, (key_range,)):
                 references = state.references(leaf)
                 met = (r for r, _ in references if asked.may_be_in(r.bounds.as_range().meets(own)))
                 found.append(

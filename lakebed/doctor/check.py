@@ -11,8 +11,8 @@ import msgspec
 if TYPE_CHECKING:
     from lakebed.doctor.patient import Patient
 
-Group = Literal["this machine", "who am I", "what was deployed", "how it goes"]
-GROUPS: tuple[Group, ...] = get_args(Group)
+Section = Literal["this machine", "who am I", "what was deployed", "how it goes"]
+SECTIONS: tuple[Section, ...] = get_args(Section)
 Of = Literal["any lake", "a directory", "an instance"]
 State = Literal["healthy", "found", "could not look"]
 
@@ -53,7 +53,7 @@ class Check:
     """
 
     id: str
-    group: Group
+    section: Section
     found_when: str
     cure: str
     of: Of = "any lake"
@@ -68,13 +68,14 @@ class Check:
 class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a check.
 
+    section: `group` in JSON, which programs of users read.
     signs: what it found, in words.
     fixes: what `--fix` would do about them.
     why: it could not look, or not at everything; "": it could.
     """
 
     id: str
-    group: Group
+    section: Section = msgspec.field(name="group")
     state: State
     found_when: str
     cure: str

@@ -91,7 +91,7 @@ class _Look:
             shown.append(f"and {len(signs) - SIGNS_MAX:,} more")
         return CheckOutcome(
             id=self.check.id,
-            group=self.check.group,
+            section=self.check.section,
             state=state,
             found_when=self.check.found_when,
             cure=self.check.cure,

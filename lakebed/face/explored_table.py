@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakebed.bootstrap.object_places import urls_of
+from lakebed.bootstrap.object_locations import urls_of
 from lakebed.face.sql_table import SqlTable
 from lakebed.query.frames import as_duckdb
 

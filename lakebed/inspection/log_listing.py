@@ -51,7 +51,7 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.time_changes import LeapTime, ReportTime, SetTimeBack
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
 from lakebed.statestore.log_entries.version_changes import (
     BeginFollowing,
@@ -181,7 +181,7 @@ def change_text(change: Change) -> str:
         case ResumeLog():
             does = "give up what came after" if change.is_loss else "go on from"
             return f"repair of the log: {does} entry {change.after}"
-        case PutPin() | DropPin() | TellTime() | LeapTime() | SetTimeBack():
+        case PutPin() | DropPin() | ReportTime() | LeapTime() | SetTimeBack():
             return _time_change_text(change)
         case _:
             return _other_change_text(change)
@@ -262,13 +262,13 @@ def _advance_text(change: Advance) -> str:
     return f"event time of {change.connection} from {splits}, {counted}"
 
 
-def _time_change_text(change: PutPin | DropPin | TellTime | LeapTime | SetTimeBack) -> str:
+def _time_change_text(change: PutPin | DropPin | ReportTime | LeapTime | SetTimeBack) -> str:
     match change:
         case PutPin():
             return f"pin {change.id}"
         case DropPin():
             return f"drop pin {change.id}"
-        case TellTime():
+        case ReportTime():
             return f"the clock of machine {change.machine[:JOB_LETTERS]} says {change.at}"
         case LeapTime():
             return f"log time leaps, what was done below entry {change.upto} ages from here"

@@ -66,7 +66,7 @@ class KeptRecords:
                 return None
         self._rest = rows  # as long as a gap before it is told
         positions = self.positions(rows)
-        self._tell_gap(int(positions[0]))
+        self._refuse_gap(int(positions[0]))
         count = min(_fitting(self.size(rows), len(rows), bytes_max), self._whole(positions))
         self._rest = rows[count:] if count < len(rows) else None
         return self._records(rows[:count])
@@ -85,10 +85,10 @@ class KeptRecords:
 
     def _pass_rest(self) -> None:
         """Go to the end of what the table had: what it left out itself is passed over."""
-        self._tell_gap(self._end)
+        self._refuse_gap(self._end)
         self._next = max(self._next, self._end)
 
-    def _tell_gap(self, end: int) -> None:
+    def _refuse_gap(self, end: int) -> None:
         """Raise PositionGoneError if rows are lost between the next position and another."""
         if end > self._next and self._was_lost(self._next, end):
             raise PositionGoneError(

@@ -9,14 +9,14 @@ from typing import Any
 
 from lakebed.errors import InvalidError
 
-NAME_TOLD = 100
+NAME_CHARACTERS_SHOWN = 100
 
 
 class FieldTwiceError(ValueError):
     """An object has a field twice. Its text is the field's name, as ASCII, cut."""
 
     def __init__(self, name: str) -> None:
-        self.name = ascii(name[:NAME_TOLD])[1:-1]
+        self.name = ascii(name[:NAME_CHARACTERS_SHOWN])[1:-1]
         super().__init__(f"the field {self.name!r} is given twice")
 
 

@@ -71,7 +71,7 @@ class SqlWork:
             assert relation is not None, "a SELECT gives rows"
             self._reader = relation.to_arrow_reader(BATCH_ROWS)
         except _ENGINE_ERRORS as error:
-            raise self._with_place(error, text, given) from error
+            raise self._located_error(error, text, given) from error
         return pa.RecordBatchReader.from_batches(self._reader.schema, self._batches())
 
     def profile(self, text: str, parameters: Parameters) -> str:
@@ -88,7 +88,7 @@ class SqlWork:
         try:
             answer = self.connection.execute(explain, given or None).fetchall()
         except _ENGINE_ERRORS as error:
-            raise self._with_place(error, text, given) from error
+            raise self._located_error(error, text, given) from error
         return str(answer[-1][-1])
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -118,8 +118,8 @@ class SqlWork:
             return error
         return next((d.problem for d in self._datasets if d.problem is not None), None)
 
-    def _with_place(self, error: Exception, text: str, parameters: object) -> LakebedError:
-        """Return what an error means. A relation's says no place: explaining the text does."""
+    def _located_error(self, error: Exception, text: str, parameters: object) -> LakebedError:
+        """Return what an error means. A relation's does not say where: explaining the text does."""
         own = self._own(error)
         if own is not None:
             return own

@@ -26,7 +26,12 @@ from lakebed.model.names import (
 from lakebed.observe import events
 from lakebed.ports.clock import Clock
 from lakebed.statestore.format_gate import AskFormats
-from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.time_changes import (
+    TIME_FORMAT,
+    LeapTime,
+    ReportTime,
+    SetTimeBack,
+)
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.table_state.state import Moment, TableState, TableVersion
 from lakebed.statestore.table_state.time_records import TIME_ID, ClockReading, clock_readings
@@ -41,7 +46,7 @@ SET_BACK = ", set back"
 """Ends the name of a machine whose clock says less than it told the log before, which stands."""
 
 
-TimeChange = TellTime | LeapTime | SetTimeBack
+TimeChange = ReportTime | LeapTime | SetTimeBack
 Append = Callable[[Moment, tuple[Transaction], tuple[()]], None]
 """Appends an entry with transactions, behind the newest; it answers no commit."""
 
@@ -128,7 +133,7 @@ class LogClock:
             changes.append(LeapTime(min([upto, *doubtful])))
         if now > believed and not agreeing:
             set_back = any(r.machine == machine and _says_more(r, now, head) for r in readings)
-            changes.append(TellTime(machine + SET_BACK * set_back, now, uptime))
+            changes.append(ReportTime(machine + SET_BACK * set_back, now, uptime))
         return NextTime(believed, tuple(changes))
 
     def time_back(self, state: TableState) -> NextTime:

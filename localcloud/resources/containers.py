@@ -10,8 +10,8 @@ from localcloud.services.emulator import ACCOUNT, REGION
 from localcloud.templates.running import MIB, TaskSpec
 
 IGNORED = ("Cpu", "RuntimePlatform")
-TOLD = ("Name", "Image", "Command", "EntryPoint", "Environment", "Essential", "StopTimeout")
-NOT_TOLD = (
+PASSED_ON = ("Name", "Image", "Command", "EntryPoint", "Environment", "Essential", "StopTimeout")
+NOT_PASSED_ON = (
     "Cpu",
     "Memory",
     "LogConfiguration",
@@ -58,10 +58,10 @@ def make_task_definition(making: Making, properties: Properties) -> Made:
     container = dict(containers[0])
     for ignored in (*IGNORED, "EphemeralStorage", "Volumes"):
         properties.take(ignored)
-    for ignored in NOT_TOLD:
+    for ignored in NOT_PASSED_ON:
         container.pop(ignored, None)
-    if set(container) - set(TOLD):
-        unknown = sorted(set(container) - set(TOLD))
+    if set(container) - set(PASSED_ON):
+        unknown = sorted(set(container) - set(PASSED_ON))
         raise InvalidError("unknown of a container", family=family, properties=unknown)
     image = making.image(properties, container["Image"])
     role, fetches = properties.need("TaskRoleArn"), properties.take("ExecutionRoleArn")

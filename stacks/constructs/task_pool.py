@@ -196,12 +196,12 @@ class TaskPool(Construct):
             image=ecs.ContainerImage.from_docker_image_asset(image),
             cpu=cpu_units(settings.task_vcpus),
             memory_limit_mib=settings.task_memory_mib,
-            environment=variables_of(environment) | self._told_by_the_platform(),
+            environment=variables_of(environment) | self._given_by_the_platform(),
             logging=ecs.LogDrivers.aws_logs(stream_prefix="task", log_group=log),
             stop_timeout=Duration.seconds(STOP_SECONDS),
         )
 
-    def _told_by_the_platform(self) -> dict[str, str]:
+    def _given_by_the_platform(self) -> dict[str, str]:
         """Return variables that Fargate gives to tasks, and agents on machines do not always."""
         return {"AWS_REGION": Aws.REGION} if not self.definition.is_fargate_compatible else {}
 

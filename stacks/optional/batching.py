@@ -71,9 +71,9 @@ class BatchingStack(Stack):
         )
         self._submit(deployment, stores)
         for bucket, folders in groupby(
-            sorted(permissions.places_of_sources(deployment)), key=itemgetter(0)
+            sorted(permissions.source_folders(deployment)), key=itemgetter(0)
         ):
-            self._tell_arrivals(deployment, bucket, [folder for _, folder in folders])
+            self._send_arrivals(deployment, bucket, [folder for _, folder in folders])
         self._trigger(deployment, stores)
         QueueLambda(
             self,
@@ -129,7 +129,7 @@ class BatchingStack(Stack):
             seconds_max=SUBMIT_SECONDS_MAX,
         )
 
-    def _tell_arrivals(self, deployment: Deployment, bucket: str, folders: Sequence[str]) -> None:
+    def _send_arrivals(self, deployment: Deployment, bucket: str, folders: Sequence[str]) -> None:
         """Send what S3 says of new files in folders of a bucket to the queue, in order. It goes on
         while the instance is paused: messages wait."""
         digest = hashlib.sha256(bucket.encode()).hexdigest()[:DIGEST_CHARACTERS]
@@ -172,9 +172,9 @@ class BatchingStack(Stack):
                 " them: what was taken in is not taken again",
             )
         )
-        self._tell_of_lost(deployment, bucket, name)
+        self._alarm_of_lost(deployment, bucket, name)
 
-    def _tell_of_lost(self, deployment: Deployment, bucket: str, rule: str) -> None:
+    def _alarm_of_lost(self, deployment: Deployment, bucket: str, rule: str) -> None:
         """Let an alarm go off when a rule could not send. rule: its name."""
         operator_alarm(
             self,

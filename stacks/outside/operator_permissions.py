@@ -7,7 +7,7 @@ from lakebed.config.dynamo_tables import DYNAMO_TABLES
 from lakebed.config.instance import Deployment
 from lakebed.config.job_queues import COMPACTION_JOBS, INGEST_JOBS
 from lakebed.config.people.table_access import LakeArns, Statement, allow
-from stacks.permissions import places_of_sources
+from stacks.permissions import source_folders
 
 ALARMS_TOPIC = "alarms"
 UNNAMED = [
@@ -56,7 +56,7 @@ def look_at_parts(lake: LakeArns, deployment: Deployment) -> list[Statement]:
 
 def _look_at_sources(lake: LakeArns, deployment: Deployment) -> list[Statement]:
     """See whether buckets of users tell of files that arrive."""
-    buckets = sorted({bucket for bucket, _ in places_of_sources(deployment)})
+    buckets = sorted({bucket for bucket, _ in source_folders(deployment)})
     arns = [f"arn:{lake.partition}:s3:::{bucket}" for bucket in buckets]
     return [allow("Notices", ["s3:GetBucketNotification"], arns)] if arns else []
 

@@ -38,7 +38,7 @@ from lakebed.config.people.table_access import (
 )
 from lakebed.errors import InvalidError
 from stacks.outside.operator_permissions import look_at_parts, start_tasks, turn_on_parts
-from stacks.permissions import RESULTS, bucket_name, places_of_sources, results_bucket_name
+from stacks.permissions import RESULTS, bucket_name, results_bucket_name, source_folders
 
 SharedPolicy = Literal["parts", "sources"]
 
@@ -214,7 +214,7 @@ def _read_sources(lake: LakeArns, deployment: Deployment) -> list[Statement]:
     """Find files of users that are to be taken in, where the setting `sources` says that they lie:
     who submits or ingests them looks at them first."""
     found = []
-    for number, (bucket, folder) in enumerate(places_of_sources(deployment)):
+    for number, (bucket, folder) in enumerate(source_folders(deployment)):
         arn = f"arn:{lake.partition}:s3:::{bucket}"
         listed: dict[str, object] = {"s3:prefix": f"{folder}*"}
         conditions = {"StringLike": listed} if folder else {}

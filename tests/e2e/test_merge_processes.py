@@ -17,7 +17,7 @@ from lakebed.backends.memory.object_store import MemoryObjectStore
 from lakebed.backends.system.clock import SystemClock
 from lakebed.bootstrap import machine
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsLocation
+from lakebed.bootstrap.object_locations import ObjectsLocation
 from lakebed.config.deployments.instance_resources import InstanceResources
 from lakebed.kernels.toolchain.presence import SWITCH, available
 from lakebed.sorted_files.merging import file_merge, parallel_merge, stretch_merge
@@ -197,7 +197,7 @@ import msgspec, sys, time
 from pathlib import Path
 from lakebed import schema_of
 from lakebed.bootstrap.merge_process import merge_helpers
-from lakebed.bootstrap.object_places import ObjectsLocation
+from lakebed.bootstrap.object_locations import ObjectsLocation
 from lakebed.model.files import FilePart, StoredFile
 from lakebed.model.ranges import EVERYTHING
 from lakebed.sorted_files.merging.range_messages import RowGroupsRead, RangeTask, merge_task

@@ -1,7 +1,7 @@
 """Stored bytes and the deployment as they are today, and files that older programs wrote.
 
 `make golden` rewrites the former; review the difference. The latter stand in `kept.txt`, each with
-its digest, and are never rewritten (H14).
+its digest, and are never rewritten (H14). `error_codes.txt` only grows, by hand.
 """
 
 from __future__ import annotations

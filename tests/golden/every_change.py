@@ -53,7 +53,7 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.time_changes import LeapTime, ReportTime, SetTimeBack
 from lakebed.statestore.log_entries.transactions import Change, PositionChange, Transaction
 from lakebed.statestore.log_entries.version_changes import (
     BeginFollowing,
@@ -117,7 +117,7 @@ CHANGES: tuple[Change, ...] = (
     ),
     ChangeProcessing(PROCESSING),
     ChangeProcessing(None),
-    TellTime("machine", Micros(1_800_000_000_000_000), Micros(3_600_000_000)),
+    ReportTime("machine", Micros(1_800_000_000_000_000), Micros(3_600_000_000)),
     LeapTime(TransactionNumber(81)),
     SetTimeBack(),
     ResumeLog(TransactionNumber(86), True),

@@ -97,7 +97,7 @@ def open_lake_directory(
             root.mkdir(parents=True, exist_ok=True)
             _write_mark(root, objects)
         mark = found or _mark_in(root) or _Mark(FORMAT)
-        _refuse_other_place(root, mark, objects)
+        _refuse_other_location(root, mark, objects)
         for folder in FOLDERS:
             (root / folder).mkdir(exist_ok=True)
         _probe(root)
@@ -137,7 +137,7 @@ def _mark_in(root: Path) -> _Mark | None:
     return mark
 
 
-def _refuse_other_place(root: Path, mark: _Mark, objects: str | None) -> None:
+def _refuse_other_location(root: Path, mark: _Mark, objects: str | None) -> None:
     if objects is not None and objects != mark.objects:
         raise InvalidError(
             "the lake's objects lie in another place",

@@ -60,8 +60,8 @@ class MemoryDeployedParts:
             DeployedRule(name=physical_name(instance, kind), enabled=True, targets=1)
             for kind in TICK_KINDS
         )
-        self.telling = {bucket_of(source) for source in resources.sources or ()}
-        for bucket in self.telling:
+        self.sending = {bucket_of(source) for source in resources.sources or ()}
+        for bucket in self.sending:
             name = physical_name(instance, ARRIVALS, bucket)
             self.rule_of[name] = DeployedRule(name=name, enabled=True, targets=1, scheduled=False)
         self.function_of = _named(
@@ -140,10 +140,10 @@ class MemoryDeployedParts:
         self._asked("bucket")
         return self.own_bucket
 
-    def tells_of_files(self, bucket: str) -> bool:
+    def sends_file_events(self, bucket: str) -> bool:
         """Return whether a user's bucket sends events of new files."""
-        self._asked("tells_of_files")
-        return bucket in self.telling
+        self._asked("sends_file_events")
+        return bucket in self.sending
 
     def tables(self) -> Sequence[DeployedTable]:
         """Return the tables."""

@@ -21,7 +21,7 @@ from lakebed.backends.system.clock import SystemClock
 from lakebed.backends.system.random_source import system_random
 from lakebed.bootstrap.app import INSTANCE_SCHEME, App
 from lakebed.bootstrap.local import open_local
-from lakebed.bootstrap.object_places import ObjectsLocation, location_of, objects_for_process
+from lakebed.bootstrap.object_locations import ObjectsLocation, location_of, objects_for_process
 from lakebed.bootstrap.releases import report_by_lock
 from lakebed.bulk_import.do_task import DoTask
 from lakebed.bulk_import.import_rows import ImportRows

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from lakebed.bootstrap.app import App
-from lakebed.bootstrap.object_places import urls_of
+from lakebed.bootstrap.object_locations import urls_of
 from lakebed.bootstrap.reporting.batch_report import BATCHES
 from lakebed.bootstrap.reporting.report_kinds import AskedReport, Failed, ReportKind, since
 from lakebed.bootstrap.reporting.usage_reports import COSTS, QUERIES

@@ -75,8 +75,8 @@ class InstanceResources(msgspec.Struct, frozen=True, kw_only=True):
             )
         return self.deployed_with
 
-    def places_of_arrivals(self) -> tuple[str, ...] | None:
-        """Return where the instance hears of files that arrive; None: it hears of none."""
+    def arrival_folders(self) -> tuple[str, ...] | None:
+        """Return the folders of whose new files the instance hears; None: it hears of none."""
         return None if self.sources is UNSET else self.sources
 
     def left_out(self) -> LeftOutStacks:

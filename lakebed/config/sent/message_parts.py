@@ -10,7 +10,7 @@ from lakebed.errors import InvalidError
 from lakebed.model.addresses import NAME_LENGTH_MAX, NAMED_FILES_MAX, check_named_file
 from lakebed.model.names import job_id, table_name
 
-LENGTH_TOLD = 80
+VALUE_CHARACTERS_SHOWN = 80
 """Most characters of a refused value that an error shows."""
 
 

@@ -10,7 +10,7 @@ from lakebed.doctor.check import Check, Cure, Sign
 from lakebed.doctor.checks.wiring import DEPLOY
 from lakebed.doctor.patient import Patient
 
-_check = partial(Check, group="what was deployed", of="an instance")
+_check = partial(Check, section="what was deployed", of="an instance")
 
 
 def _missing(patient: Patient) -> Iterator[Sign]:

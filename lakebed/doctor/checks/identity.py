@@ -10,7 +10,7 @@ from lakebed.doctor.check import Check, Sign
 from lakebed.doctor.patient import Patient
 from lakebed.errors import DeniedError
 
-_check = partial(Check, group="who am I")
+_check = partial(Check, section="who am I")
 
 
 def _credentials(patient: Patient) -> Iterator[Sign]:

@@ -26,7 +26,7 @@ CLOCK_SECONDS_MAX = 60.0
 """S3 refuses requests whose time is a quarter of an hour off."""
 GIB = 1 << 30
 
-of_this_machine = partial(Check, group="this machine")
+of_this_machine = partial(Check, section="this machine")
 
 
 def _python(patient: Patient) -> Iterator[Sign]:

@@ -26,7 +26,7 @@ GATEWAYS = ("dynamodb", "s3")
 FAILED = ("FAILED", "ROLLBACK")
 """Parts of the state of a stack that did not become as it was meant."""
 
-_check = partial(Check, group="what was deployed", of="an instance")
+_check = partial(Check, section="what was deployed", of="an instance")
 
 
 def _quota(quota: Quota, patient: Patient) -> Iterator[Sign]:

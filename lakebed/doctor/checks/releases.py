@@ -10,7 +10,7 @@ from lakebed.doctor.patient import Patient
 from lakebed.errors import CorruptError, InvalidError, NewerFormatError
 from lakebed.model.releases import THIS, order_of
 
-_check = partial(Check, group="what was deployed")
+_check = partial(Check, section="what was deployed")
 
 
 def _opens(patient: Patient) -> Iterator[Sign]:

@@ -26,7 +26,7 @@ ROWS_TIMES_MAX = 2
 """Most rows of a leaf, as a multiple of `leaf_rows_max`: splits come each minute, and take the leaf
 apart at once."""
 
-_check = partial(Check, group="how it goes")
+_check = partial(Check, section="how it goes")
 
 
 def _tables(patient: Patient) -> Iterator[SurveyedTable]:

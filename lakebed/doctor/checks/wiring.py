@@ -18,7 +18,7 @@ BY_TASKS = {COMPACTION_QUEUE, INGEST_QUEUE}
 KEPT_SECONDS_MIN = 86_400
 DEPLOY = "deploy the instance again: `cdk deploy --all -c instance=NAME`"
 
-_check = partial(Check, group="what was deployed", of="an instance")
+_check = partial(Check, section="what was deployed", of="an instance")
 
 
 def _sources(patient: Patient) -> Iterator[tuple[str, list[EventSource]]]:
@@ -65,7 +65,7 @@ def _rules_missing(patient: Patient) -> Iterator[Sign]:
         name = physical_name(patient.resources().instance, kind)
         if name not in names:
             yield Sign(about=name)
-    buckets = {bucket_of(source) for source in patient.resources().places_of_arrivals() or ()}
+    buckets = {bucket_of(source) for source in patient.resources().arrival_folders() or ()}
     arrivals = physical_name(patient.resources().instance, ARRIVALS, "")
     missing = len(buckets) - sum(name.startswith(arrivals) for name in names)
     if missing > 0:
@@ -73,7 +73,7 @@ def _rules_missing(patient: Patient) -> Iterator[Sign]:
 
 
 def _folders_outside(patient: Patient) -> Iterator[Sign]:
-    watchable = watchable_folders(patient.resources().places_of_arrivals())
+    watchable = watchable_folders(patient.resources().arrival_folders())
     for entry in patient.lake.entries():
         try:
             watchable.check(entry.watched)
@@ -85,7 +85,7 @@ def _buckets_silent(patient: Patient) -> Iterator[Sign]:
     parts = patient.parts()
     watched = [entry.watched for entry in patient.lake.entries() if entry.watched]
     for bucket in sorted({bucket_of(folder) for folder in watched}):
-        if not parts.tells_of_files(bucket):
+        if not parts.sends_file_events(bucket):
             yield Sign(about=bucket)
 
 

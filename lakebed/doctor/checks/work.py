@@ -15,7 +15,7 @@ LATE_SECONDS_MAX = 7_200
 """Most seconds that due work may be late: schedules go off each five minutes, sweeps once a day."""
 TRIES_MAX = 3
 
-_check = partial(Check, group="how it goes")
+_check = partial(Check, section="how it goes")
 
 
 def _letters(patient: Patient) -> Iterator[Sign]:

@@ -209,7 +209,7 @@ class DeployedParts(Protocol):
         """Return the bucket of the lake."""
         ...
 
-    def tells_of_files(self, bucket: str) -> bool:
+    def sends_file_events(self, bucket: str) -> bool:
         """Return whether a user's bucket sends events of new files."""
         ...
 

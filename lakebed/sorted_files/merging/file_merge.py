@@ -22,7 +22,7 @@ from lakebed.sorted_files.sorting.engines import PLAIN, Engine
 from lakebed.sorted_files.writing.file_writing import Content
 
 HELPED_ROW_GROUPS_MIN = 16
-"""Row groups of a merge for which helpers are range_task: fewer are merged before one is there."""
+"""Row groups of a merge for which helpers are asked: fewer are merged before one is there."""
 
 
 class FileMerge(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class FileMerge(msgspec.Struct, frozen=True):
 
     memory: of all processes.
     is_limited: whether the merge keeps to that memory or is refused.
-    task: what helpers learn of the merge, but for what is read.
+    merge_task: what helpers learn of the merge, but for what is read.
     """
 
     objects: ObjectReader
@@ -39,7 +39,7 @@ class FileMerge(msgspec.Struct, frozen=True):
     memory: MergeMemory
     is_limited: bool
     helpers: MergeHelpers | None
-    task: MergeTask
+    merge_task: MergeTask
 
     def contents(self, parts: Sequence[FilePart]) -> Generator[Content]:
         """Yield rows and row groups in the order of their keys.
@@ -65,7 +65,7 @@ class FileMerge(msgspec.Struct, frozen=True):
                 continue
             memory = self.memory.shared_by(helpers.count + 1)
             merge.share(self._share(parts, memory))
-            yield from merged_together(merge, helpers, self._task(stretch, memory))
+            yield from merged_together(merge, helpers, self._merge_task(stretch, memory))
 
     def _helpers(self, reads: Sequence[PartRead], summaries: FileSummaries) -> MergeHelpers | None:
         """Return who helps. An iterator sees all rows of a leaf, in one process."""
@@ -83,7 +83,7 @@ class FileMerge(msgspec.Struct, frozen=True):
         paged_columns = 0 if self.engine is PLAIN else len(self.request.columns)
         return memory.share_of(parts, paged_columns=paged_columns)
 
-    def _task(self, stretch: RowGroupStretch, memory: MergeMemory) -> MergeTask:
+    def _merge_task(self, stretch: RowGroupStretch, memory: MergeMemory) -> MergeTask:
         reads = (
             RowGroupsRead(
                 read.part,
@@ -91,4 +91,4 @@ class FileMerge(msgspec.Struct, frozen=True):
             )
             for read in stretch.reads
         )
-        return msgspec.structs.replace(self.task, reads=tuple(reads), memory=memory.size)
+        return msgspec.structs.replace(self.merge_task, reads=tuple(reads), memory=memory.size)

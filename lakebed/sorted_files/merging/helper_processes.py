@@ -50,18 +50,18 @@ class Helper:
             bufsize=0,
             start_new_session=True,  # a terminal's ^C is for the process that it helps
         )
-        self._task: MergeTask | None = None
+        self._merge_task: MergeTask | None = None
         self._rest = b""
 
     def is_ready(self) -> bool:
         """Wait until it can merge. Whether it can."""
         return self._line(START_SECONDS_MAX) == READY
 
-    def merged(self, task: MergeTask, range_task: RangeTask) -> RangeMerged | RangeFailed:
+    def merged(self, merge_task: MergeTask, range_task: RangeTask) -> RangeMerged | RangeFailed:
         """Return what became of a range of a merge. Raises: OSError: the helper is lost."""
-        if self._task != task:
-            self._say(task)
-            self._task = task
+        if self._merge_task != merge_task:
+            self._say(merge_task)
+            self._merge_task = merge_task
         self._say(range_task)
         line = self._line(RANGE_SECONDS_MAX)
         if line is None:
@@ -90,9 +90,9 @@ class Helper:
                 with suppress(OSError):
                     pipe.close()
 
-    def _say(self, task: MergeTask | RangeTask) -> None:
+    def _say(self, message: MergeTask | RangeTask) -> None:
         assert self._process.stdin is not None, "it is a pipe"
-        line = memoryview(encode(task) + b"\n")
+        line = memoryview(encode(message) + b"\n")
         while line:
             line = line[self._process.stdin.write(line) or 0 :]
 

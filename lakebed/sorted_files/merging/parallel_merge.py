@@ -46,9 +46,12 @@ _serial = itertools.count()
 
 
 def merged_together(
-    merge: StretchMerge, helpers: MergeHelpers, task: MergeTask
+    merge: StretchMerge, helpers: MergeHelpers, merge_task: MergeTask
 ) -> Iterator[Content]:
-    """Yield rows and row groups in the order of their keys. task: the same merge, for helpers."""
+    """Yield rows and row groups in the order of their keys.
+
+    merge_task: the same merge, for helpers.
+    """
     processes = helpers.count + 1
     row_groups = merge.row_groups_out()
     each = min(RANGE_ROW_GROUPS_MAX, -(-row_groups // (RANGES_EACH * processes)))
@@ -56,7 +59,7 @@ def merged_together(
     board = Board(ranges, processes)
     try:
         with suppress(RuntimeError):  # there is no thread to be had
-            helpers.each(partial(_help, helpers, board, task), at_most=len(ranges) - 1)
+            helpers.each(partial(_help, helpers, board, merge_task), at_most=len(ranges) - 1)
         for index, within in enumerate(ranges):
             taken = board.taken_by_helper(index)
             answer = None if taken is None else _answer(taken)
@@ -146,14 +149,16 @@ def _rows_of_helpers(count: int, helpers: int) -> Iterator[range]:
             yield range(first, min(first + NEIGHBOURS, end))
 
 
-def _help(helpers: MergeHelpers, board: Board, task: MergeTask, helper: Helper) -> None:
+def _help(helpers: MergeHelpers, board: Board, merge_task: MergeTask, helper: Helper) -> None:
     """Let a helper merge ranges until there are no more. Raises: OSError: it is lost."""
     index = None
     while (taken := board.take(index)) is not None:
         index, found = taken
         answer: Answer = RangeFailed("the helper is lost")
         try:
-            answer = helper.merged(task, RangeTask(board.ranges[index], f"ranges/{next(_serial)}"))
+            answer = helper.merged(
+                merge_task, RangeTask(board.ranges[index], f"ranges/{next(_serial)}")
+            )
         finally:
             found.set_result(answer)
             if board.is_over:

@@ -41,27 +41,26 @@ class RangeMerger:
     def __init__(self, objects: ObjectReader, scratch: ObjectStore) -> None:
         self._objects = objects
         self._scratch = scratch
-        self._task: MergeTask | None = None
+        self._merge_task: MergeTask | None = None
         self._work: tuple[StretchMerge, RowGroupEncoder] | None = None
 
     def answer(self, line: bytes) -> bytes | None:
         """Return the answer to a line, without its end; None: it asks for none."""
-        task = decode_message(line)
-        if isinstance(task, MergeTask):
+        message = decode_message(line)
+        if isinstance(message, MergeTask):
             if self._work is not None:
                 self._work[1].close()
-            self._task, self._work = task, None
+            self._merge_task, self._work = message, None
             return None
         try:
-            return encode(self._merged(task))
+            return encode(self._merged(message))
         except (LakebedError, OSError, MemoryError) as error:
             return encode(RangeFailed(f"{type(error).__name__}: {error}"))
 
     def _merged(self, range_task: RangeTask) -> Answer:
-        assert self._task is not None, "a merge is sent before its ranges"
-        task = self._task
+        assert self._merge_task is not None, "a merge is sent before its ranges"
         if self._work is None:
-            self._work = self._work_of(task)
+            self._work = self._work_of(self._merge_task)
         merge, encoder = self._work
         handed = hand_over(
             self._scratch,
@@ -72,18 +71,19 @@ class RangeMerger:
         )
         return RangeMerged(range_task.path, handed, _used())
 
-    def _work_of(self, task: MergeTask) -> tuple[StretchMerge, RowGroupEncoder]:
+    def _work_of(self, merge_task: MergeTask) -> tuple[StretchMerge, RowGroupEncoder]:
         """Return the merge, and what encodes the rows of all its ranges."""
-        memory = MergeMemory(task.memory)
-        request = row_request(task.text.schema(), None, task.row_processing())
-        parts = [read.part for read in task.reads]
+        memory = MergeMemory(merge_task.memory)
+        request = row_request(merge_task.text.schema(), None, merge_task.row_processing())
+        parts = [read.part for read in merge_task.reads]
         share = memory.share_of(parts, paged_columns=len(request.columns))
         row_groups = [
-            None if read.row_groups is None else range(*read.row_groups) for read in task.reads
+            None if read.row_groups is None else range(*read.row_groups)
+            for read in merge_task.reads
         ]
         reads = reads_of(request, parts, share, row_groups)
-        engine = engine_for(task.job_rows)
-        summaries, statistics = memory.summaries(self._objects), task.value_statistics
+        engine = engine_for(merge_task.job_rows)
+        summaries, statistics = memory.summaries(self._objects), merge_task.value_statistics
         return (
             StretchMerge(self._objects, summaries, request, reads, engine),
             RowGroupEncoder(request.schema, compiled=True, value_statistics=statistics),

@@ -64,16 +64,16 @@ def hand_over(
     """
     writer = objects.create(path)
     try:
-        handing = _HandingOver(schema, writer, encoder)
+        sender = _RowGroupSender(schema, writer, encoder)
         for row_group in row_group_tables(batches):
-            handing.add(row_group)
+            sender.add(row_group)
             del row_group  # not held while the next one is made
-        return handing.end()
+        return sender.end()
     finally:
         writer.abort()  # does nothing once it is finished
 
 
-class _HandingOver:
+class _RowGroupSender:
     def __init__(self, schema: Schema, writer: ObjectWriter, encoder: RowGroupEncoder) -> None:
         self._row_keys = schema.row_keys
         self._writer = writer

@@ -34,7 +34,7 @@ long as reading so many bytes more from S3, and packing them still longer."""
 TRIED_EVERY = 8
 """Row groups: one of so many is packed whatever its numbers are, and decides for those behind
 it."""
-TELLING_ROWS_MIN = 4096
+TRIAL_ROWS_MIN = 4096
 """A smaller row group says nothing about the next: on few rows neither zstd nor dictionaries
 pay."""
 _NUMBERS = (Physical.INT32, Physical.INT64, Physical.FLOAT, Physical.DOUBLE)
@@ -101,14 +101,14 @@ class RowGroupEncoder:
         row_group = EncodedRowGroup(len(rows), [found[index] for index in range(len(columns))])
         if not is_tried:
             self._until_tried -= 1
-        elif len(rows) >= TELLING_ROWS_MIN:
+        elif len(rows) >= TRIAL_ROWS_MIN:
             self._until_tried = TRIED_EVERY - 1
             self._choose_codecs(row_group)
         return row_group
 
     def _choose(self, first: pa.Table) -> None:
         choices = choose(self._schema, first, value_statistics=self._value_statistics)
-        self._choices, self._is_chosen = choices, len(first) >= TELLING_ROWS_MIN
+        self._choices, self._is_chosen = choices, len(first) >= TRIAL_ROWS_MIN
         self.close()
         if self._compiled:
             self.kernels = _Kernels(self._arrow, choices, sorted_by=self._schema.row_keys[0].name)

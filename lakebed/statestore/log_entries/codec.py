@@ -40,7 +40,12 @@ from lakebed.statestore.log_entries.table_changes import (
     CreateTable,
     SetProcessing,
 )
-from lakebed.statestore.log_entries.time_changes import TIME_FORMAT, LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.time_changes import (
+    TIME_FORMAT,
+    LeapTime,
+    ReportTime,
+    SetTimeBack,
+)
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.log_entries.version_changes import (
     VERSION_FORMAT,
@@ -59,7 +64,7 @@ _FORMATS: dict[type, int] = {
     ChangeSchema: 2,
     SetProcessing: 2,
     ChangeProcessing: 3,
-    TellTime: TIME_FORMAT,
+    ReportTime: TIME_FORMAT,
     LeapTime: TIME_FORMAT,
     SetTimeBack: TIME_FORMAT,
     ResumeLog: LOG_FORMAT,

@@ -27,7 +27,7 @@ TIME_FORMAT = 4
 """Format of log entries that change log time."""
 
 
-class TellTime(msgspec.Struct, frozen=True, array_like=True, tag="tell_time"):
+class ReportTime(msgspec.Struct, frozen=True, array_like=True, tag="tell_time"):
     """The reading of a clock more than a day ahead of log time, which does not follow it yet.
 
     machine, uptime: which machine it is since it was started, and for how long it has been up.

@@ -63,7 +63,7 @@ from lakebed.statestore.log_entries.table_changes import (
     SetProcessing,
     Split,
 )
-from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.time_changes import LeapTime, ReportTime, SetTimeBack
 from lakebed.statestore.log_entries.version_changes import (
     BeginFollowing,
     DropFollower,
@@ -97,7 +97,7 @@ Change = (
     | DropTable
     | SetProcessing
     | ChangeProcessing
-    | TellTime
+    | ReportTime
     | LeapTime
     | SetTimeBack
     | ResumeLog

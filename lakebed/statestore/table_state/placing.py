@@ -14,7 +14,7 @@ from lakebed.model.ranges import EVERYTHING, KeyRange, overlaps_any
 from lakebed.statestore.table_state.state import TableState
 from lakebed.statestore.table_state.sums import damaged
 
-REGIONS_MAX = 20_000
+KEY_RANGES_MAX = 20_000
 """Key ranges kept in memory: about 5 MB."""
 
 
@@ -26,7 +26,7 @@ def own_key_range(state: TableState, partition: PartitionId) -> KeyRange:
     if key_range is None:
         key_range = _key_range_from_above(state, partition)
         if key_range != EVERYTHING:  # which is also that of a partition that does not exist yet
-            if len(state.key_ranges) >= REGIONS_MAX:
+            if len(state.key_ranges) >= KEY_RANGES_MAX:
                 state.key_ranges.clear()
             state.key_ranges[partition] = key_range
     return key_range

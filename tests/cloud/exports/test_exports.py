@@ -14,7 +14,7 @@ from lakebed.backends.faulty.crash_plan import Crash, CrashPlan
 from lakebed.backends.faulty.faults import CALM, Faults
 from lakebed.backends.faulty.object_store import FaultyObjectStore
 from lakebed.backends.system import SystemClock, system_random
-from lakebed.bootstrap.object_places import endpoint_config
+from lakebed.bootstrap.object_locations import endpoint_config
 from lakebed.errors import InvalidError
 from lakebed.exports.export_plan import ExportRequest
 from lakebed.exports.export_table import ExportTable

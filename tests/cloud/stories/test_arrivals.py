@@ -69,7 +69,7 @@ def test_files_become_rows_once_each_though_every_event_comes_twice(told: Runnin
         take_in(stage, told)
         assert sorted(table.query().read_all()["key"].to_pylist()) == [*expected, "put again"]
         assert not waiting(told, "submissions-dead")
-        assert [parts_of(told).tells_of_files(name) for name in ("landing", "assets")] == [
+        assert [parts_of(told).sends_file_events(name) for name in ("landing", "assets")] == [
             True,
             False,
         ]

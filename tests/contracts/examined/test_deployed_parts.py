@@ -108,8 +108,8 @@ def test_what_is_off_is_told_and_turned_on_however_often(parts: DeployedParts) -
 
 def test_rules_that_are_no_schedules_are_told(parts: DeployedParts) -> None:
     assert {one.scheduled for one in parts.rules()} == {True, False}
-    assert not parts.tells_of_files(BUCKET)
-    assert not parts.tells_of_files("gone")
+    assert not parts.sends_file_events(BUCKET)
+    assert not parts.sends_file_events("gone")
 
 
 def test_what_is_there_is_told(parts: DeployedParts) -> None:

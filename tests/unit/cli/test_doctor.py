@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import boto3
+import msgspec
 import pytest
 from moto import mock_aws
 
@@ -18,10 +19,12 @@ from lakebed.doctor.check import CheckOutcome, DoctorReport
 from lakebed.ports.job_queue import Message
 from tests.unit.cli.programs import Shell
 
-WELL = CheckOutcome(id="python-old", group="this machine", state="healthy", found_when="", cure="")
+WELL = CheckOutcome(
+    id="python-old", section="this machine", state="healthy", found_when="", cure=""
+)
 FOUND = CheckOutcome(
     id="dead-letters",
-    group="how it goes",
+    section="how it goes",
     state="found",
     found_when="messages were given up",
     cure="send them again",
@@ -29,7 +32,7 @@ FOUND = CheckOutcome(
 )
 HIDDEN = CheckOutcome(
     id="alarms-on",
-    group="what was deployed",
+    section="what was deployed",
     state="could not look",
     found_when="an alarm is on",
     cure="read it",
@@ -37,6 +40,11 @@ HIDDEN = CheckOutcome(
 )
 OF_THIS_MACHINE = {"kernels-missing", "disk-nearly-full", "disk-slow", "memory-small"}
 """What a machine that tests run on may lack."""
+
+
+def test_the_section_of_a_check_is_its_group_in_json() -> None:
+    """Programs of users read it under this key."""
+    assert msgspec.to_builtins(WELL)["group"] == "this machine"
 
 
 def report(*outcomes: CheckOutcome) -> DoctorReport:

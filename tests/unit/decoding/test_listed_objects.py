@@ -236,7 +236,7 @@ def test_what_no_reader_will_give_is_known_by_its_cursor(
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "b").write_bytes(b"b")
     first = some(opened(once_seconds=3_600))
-    assert passed_before(first.resume, 60) == 0, "its pass has not ended"
+    assert passed_before(first.resume, 60) == 0, "its listing was not taken to its end"
     (tmp_path / "0").write_bytes(b"0")
     known = first.items
     second = some(opened(resume=first.resume, known=known, once_seconds=3_600))

@@ -276,7 +276,7 @@ PLANTED: dict[str, Fault] = {
     "schedules-off": part("rule_of", "lakebed-dev-sweep", enabled=False),
     "schedules-missing": no_part("rule_of", "lakebed-dev-garbage"),
     "folders-outside": entry(watched="s3://landing/rides/"),
-    "buckets-silent": parts(telling=set()),
+    "buckets-silent": parts(sending=set()),
     "schedules-empty": part("rule_of", "lakebed-dev-garbage", targets=0),
     "event-sources-off": part("source_of", "commits", enabled=False),
     "event-sources-failing": part("source_of", "commits", problem="access denied"),

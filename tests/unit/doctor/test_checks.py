@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lakebed.backends.memory.machine import MachineFigures, MemoryMachine
-from lakebed.doctor.check import GROUPS
+from lakebed.doctor.check import SECTIONS
 from lakebed.doctor.checks.all_checks import ALL_CHECKS
 from lakebed.errors import UnavailableError
 from tests.unit.doctor.faults import PLANTED, raises
@@ -35,9 +35,9 @@ CURABLE = {
 def test_there_are_enough_checks_in_each_group_and_each_has_a_fault() -> None:
     assert len(BY_ID) == len(ALL_CHECKS) >= 40
     assert set(PLANTED) == set(BY_ID)
-    assert {check.group for check in ALL_CHECKS} == set(GROUPS)
+    assert {check.section for check in ALL_CHECKS} == set(SECTIONS)
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", id_) for id_ in BY_ID)
-    assert list(dict.fromkeys(check.group for check in ALL_CHECKS)) == list(GROUPS)
+    assert list(dict.fromkeys(check.section for check in ALL_CHECKS)) == list(SECTIONS)
 
 
 @pytest.mark.parametrize("instance", [True, False])

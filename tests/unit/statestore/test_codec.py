@@ -28,7 +28,7 @@ from lakebed.statestore.log_entries.table_changes import (
     ChangeSettings,
     SetProcessing,
 )
-from lakebed.statestore.log_entries.time_changes import LeapTime, SetTimeBack, TellTime
+from lakebed.statestore.log_entries.time_changes import LeapTime, ReportTime, SetTimeBack
 from lakebed.statestore.log_entries.version_changes import VERSION_FORMAT, VersionChange
 from tests.dsl import TableStory
 from tests.golden.every_change import every_change
@@ -52,7 +52,7 @@ def test_large_entries_are_compressed_and_small_ones_are_not() -> None:
 def test_an_entry_has_the_lowest_format_that_knows_its_changes() -> None:
     for transaction in every_change().transactions:
         formats: dict[type, int] = {ChangeSchema: 2, SetProcessing: 2, ChangeProcessing: 3}
-        formats |= dict.fromkeys((TellTime, LeapTime, SetTimeBack, ResumeLog), 4)
+        formats |= dict.fromkeys((ReportTime, LeapTime, SetTimeBack, ResumeLog), 4)
         formats |= dict.fromkeys(get_args(FeedChange), 5)
         formats |= dict.fromkeys((DeleteRanges, RecordDeleted), 6)
         formats |= dict.fromkeys(get_args(VersionChange), 6)

@@ -16,7 +16,7 @@ from lakebed.statestore.answers import Retry
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.file_changes import AddFiles, RaiseFloor, ReplaceFiles
 from lakebed.statestore.log_entries.table_changes import PutPin
-from lakebed.statestore.log_entries.time_changes import LeapTime, TellTime
+from lakebed.statestore.log_entries.time_changes import LeapTime, ReportTime
 from lakebed.statestore.open_table import OpenTable
 from lakebed.statestore.table_state.time_records import READINGS_MAX, clock_readings, last_leap
 from tests.unit.statestore.clock_lake import DAY, MINUTE, YEAR, Lake, micros
@@ -33,7 +33,7 @@ def test_one_machine_whose_clock_is_ahead_does_not_move_log_time(lake: Lake, ahe
     for _ in range(3):
         lake.when_committed(wrong)
     assert lake.at <= lake.world.now()
-    assert lake.kinds().count("TellTime") == 1, "it is told once"
+    assert lake.kinds().count("ReportTime") == 1, "it is told once"
     assert "LeapTime" not in lake.kinds()
     lake.world.advance(3 * DAY)
     for _ in range(3):
@@ -46,7 +46,7 @@ def test_a_clock_that_is_a_day_ahead_at_the_most_is_followed(lake: Lake) -> None
     ahead = lake.machine(DAY - 1)
     lake.when_committed(lake.process(ahead))
     assert lake.at == ahead.now()
-    assert "TellTime" not in lake.kinds()
+    assert "ReportTime" not in lake.kinds()
 
 
 def test_after_idle_months_the_second_machine_is_believed(lake: Lake) -> None:
@@ -83,7 +83,7 @@ def test_after_idle_months_one_machine_is_believed_when_ten_minutes_have_passed(
     lake.world.advance(2 * MINUTE)
     lake.when_committed(lake.process(machine))
     assert lake.at == lake.world.now()
-    assert lake.kinds().count("TellTime") == lake.kinds().count("LeapTime") == 1
+    assert lake.kinds().count("ReportTime") == lake.kinds().count("LeapTime") == 1
 
 
 def test_a_clock_that_leaps_again_and_again_is_not_believed_for_what_it_said(lake: Lake) -> None:
@@ -143,7 +143,7 @@ def test_a_process_that_watched_the_log_needs_no_leap(lake: Lake) -> None:
     lake.world.advance(200 * DAY)
     lake.when_committed(lake.story.head)
     assert lake.at == lake.world.now()
-    assert not {"TellTime", "LeapTime"} & set(lake.kinds())
+    assert not {"ReportTime", "LeapTime"} & set(lake.kinds())
 
 
 def test_a_process_that_watched_does_not_vouch_for_what_another_wrote_meanwhile(lake: Lake) -> None:
@@ -250,7 +250,7 @@ def test_a_machine_does_not_confirm_what_it_said_before_it_was_set_back(lake: La
     for _ in range(3):
         lake.when_committed(machine)
     assert lake.at <= lake.world.now()
-    assert lake.kinds().count("TellTime") == 2, "each once"
+    assert lake.kinds().count("ReportTime") == 2, "each once"
 
 
 def test_a_reader_has_as_much_time_left_after_a_leap_as_before(lake: Lake) -> None:
@@ -297,7 +297,7 @@ def test_time_passes_on_an_idle_table_where_something_is_due(lake: Lake) -> None
     assert table.due_time(is_due) < machine.now()
     lake.world.advance(11 * MINUTE)
     assert table.due_time(is_due) == machine.now()
-    assert lake.kinds()[-2:] == ["TellTime", "LeapTime"]
+    assert lake.kinds()[-2:] == ["ReportTime", "LeapTime"]
     assert table.due_time(is_due) == machine.now()
     assert len(asked) == 2, "the third time log time follows the clock"
 
@@ -318,7 +318,7 @@ def test_a_try_to_tell_the_time_that_fails_is_made_again(lake: Lake) -> None:
     for _ in range(3):
         table.due_time(lambda _: True)
     table.head.follow()
-    assert lake.kinds() == ["CreateTable", "TellTime"]
+    assert lake.kinds() == ["CreateTable", "ReportTime"]
 
 
 def test_an_entry_of_time_without_an_answer_refuses_no_commit(lake: Lake) -> None:
@@ -329,13 +329,13 @@ def test_an_entry_of_time_without_an_answer_refuses_no_commit(lake: Lake) -> Non
     with pytest.raises(UnavailableError, match="did not answer"):
         head.commit(commit)
     assert head.commit(commit) == 3
-    assert lake.kinds() == ["CreateTable", "TellTime", "AddFiles"]
+    assert lake.kinds() == ["CreateTable", "ReportTime", "AddFiles"]
 
 
 def test_a_state_remembers_few_clocks(lake: Lake) -> None:
     head = lake.story.head
     for n in range(READINGS_MAX + 3):
-        lake.when_committed(head, TellTime(f"m-{n}", Micros(1), Micros(1)))
+        lake.when_committed(head, ReportTime(f"m-{n}", Micros(1), Micros(1)))
     readings = clock_readings(head.state)
     assert {r.machine for r in readings} == {f"m-{n}" for n in range(3, READINGS_MAX + 3)}
 

@@ -103,10 +103,10 @@ class AmazonDeployedParts:
         name = self._resources().bucket
         return self._once(lambda: stores.bucket(self._asking, name), "bucket")
 
-    def tells_of_files(self, bucket: str) -> bool:
+    def sends_file_events(self, bucket: str) -> bool:
         """Return whether a user's bucket sends events of new files."""
         return self._once(
-            lambda: stores.tells_of_files(self._asking, bucket), "tells_of_files", bucket
+            lambda: stores.sends_file_events(self._asking, bucket), "sends_file_events", bucket
         )
 
     def tables(self) -> Sequence[DeployedTable]:

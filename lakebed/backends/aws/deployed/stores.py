@@ -44,7 +44,7 @@ def bucket(asking: Asking, name: str) -> DeployedBucket | None:
     )
 
 
-def tells_of_files(asking: Asking, name: str) -> bool:
+def sends_file_events(asking: Asking, name: str) -> bool:
     """Return whether a bucket sends events of new files to EventBridge."""
     call = asking.clients.s3.get_bucket_notification_configuration
     answer = asking.found("s3:GetBucketNotification", call, Bucket=name)

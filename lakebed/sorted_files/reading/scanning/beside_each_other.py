@@ -173,7 +173,7 @@ class BesideEachOther:
         with self._changed:
             self._count(turn, -1)
             turn.rows = min(ROWS_MAX, self._rows_ahead)
-            turn.row_bytes = found.task.row_bytes
+            turn.row_bytes = found.read.row_bytes
             self._count(turn, 1)
         turn.batches = self._scan.batches(found, rows_max=turn.rows)
         return True

@@ -27,16 +27,17 @@ TAILS_BYTES_FIRST = 1 << 20
 """Bytes of tails that a scan begins with; each time twice as many, for its reader may stop soon."""
 
 
-class RowGroupTask(msgspec.Struct, frozen=True):
+class RowGroupRead(msgspec.Struct, frozen=True):
     """A row group to decode.
 
+    part_read: what is wanted of its file.
     row_bytes: of a row in memory.
     is_inside: every key of it is wanted.
     match: of the columns to be read: without keys that only ranges ask for.
     spans: what is read of its file; None: more than may be held, so it is read piece by piece.
     """
 
-    read: PartRead
+    part_read: PartRead
     tail: Tail
     row_group: int
     row_bytes: int
@@ -45,13 +46,13 @@ class RowGroupTask(msgspec.Struct, frozen=True):
     spans: tuple[tuple[int, int], ...] | None
 
 
-class ReadRowGroup(msgspec.Struct, frozen=True):
-    """A task whose bytes are there.
+class FetchedRowGroup(msgspec.Struct, frozen=True):
+    """A row group whose bytes are there.
 
     objects: gives them, and what else is read of the file.
     """
 
-    task: RowGroupTask
+    read: RowGroupRead
     objects: ObjectReader
 
 
@@ -77,48 +78,49 @@ class RowGroupScan:
         self._reads = reads
         self._figures = figures
         self._lean = columns_scanned(request)
-        self._tasks, ahead = tee(self._all_tasks())
-        expected = ((t.read.part.path, t.spans) for t in ahead if t.spans is not None)
+        self._row_group_reads, ahead = tee(self._all_row_group_reads())
+        expected = ((r.part_read.part.path, r.spans) for r in ahead if r.spans is not None)
         self._ahead = ReadAhead(objects, expected, bytes_max=bytes_max, figures=figures)
 
-    def next(self) -> ReadRowGroup | None:
+    def next(self) -> FetchedRowGroup | None:
         """Return the next row group, its bytes read; None: there is none.
 
         Raises:
             ObjectMissingError: a file is not there. CorruptError: it contradicts the schema.
         """
-        task = next(self._tasks, None)
-        if task is None:
+        read = next(self._row_group_reads, None)
+        if read is None:
             return None
-        if task.spans is None:
-            return ReadRowGroup(task, self._objects)
-        bodies = self._ahead.read(task.read.part.path, task.spans)
-        return ReadRowGroup(task, _ReadBefore(task.read.part.path, task.spans, bodies))
+        if read.spans is None:
+            return FetchedRowGroup(read, self._objects)
+        path = read.part_read.part.path
+        bodies = self._ahead.read(path, read.spans)
+        return FetchedRowGroup(read, _ReadBefore(path, read.spans, bodies))
 
     def close(self) -> None:
         """Read nothing more."""
         self._ahead.close()
 
-    def batches(self, found: ReadRowGroup, *, rows_max: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, found: FetchedRowGroup, *, rows_max: int) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows of a row group, which may be none of a batch. rows_max: in each.
 
         Raises:
             CorruptError: its bytes contradict a checksum or the columns.
         """
-        task = found.task
-        share = msgspec.structs.replace(task.read.share, batch_rows=rows_max)
+        read = found.read
+        share = msgspec.structs.replace(read.part_read.share, batch_rows=rows_max)
         by_arrow = RowGroupsByArrow(
-            found.objects, task.read.part, task.tail, match=task.match, share=share
+            found.objects, read.part_read.part, read.tail, match=read.match, share=share
         )
-        for stored in by_arrow.batches(task.row_group):
-            batch = task.match.fitted(stored)
-            wanted = task.read.wanted
-            for kept in wanted.kept(batch) if task.is_inside else wanted.apply(batch):
-                for rows in task.read.selected([kept]):
+        for stored in by_arrow.batches(read.row_group):
+            batch = read.match.fitted(stored)
+            wanted = read.part_read.wanted
+            for kept in wanted.kept(batch) if read.is_inside else wanted.apply(batch):
+                for rows in read.part_read.selected([kept]):
                     given = self._request.given
                     yield rows if given is None else rows.select(given)
 
-    def _all_tasks(self) -> Iterator[RowGroupTask]:
+    def _all_row_group_reads(self) -> Iterator[RowGroupRead]:
         """Yield what is to be decoded. Tails are read many at once."""
         begin, tails_bytes = 0, TAILS_BYTES_FIRST
         while begin < len(self._reads):
@@ -130,10 +132,10 @@ class RowGroupScan:
             some = self._reads[begin:end]
             tails = self._tails.of_many([read.part for read in some], self._figures)
             for read, tail in zip(some, tails, strict=True):
-                yield from self._tasks_of(read, tail)
+                yield from self._row_group_reads_of(read, tail)
             begin, tails_bytes = end, 2 * tails_bytes
 
-    def _tasks_of(self, read: PartRead, tail: Tail) -> Iterator[RowGroupTask]:
+    def _row_group_reads_of(self, read: PartRead, tail: Tail) -> Iterator[RowGroupRead]:
         path = read.part.path
         whole = matched(read.columns, tail.columns, path=path)
         is_lean = self._lean is not self._request.columns
@@ -147,8 +149,8 @@ class RowGroupScan:
             is_inside = read.wanted.covers(*met[row_group])
             match = lean if is_inside and lean.names else whole
             spans = reads_of_row_group(read.part, tail, row_group, match=match, share=read.share)
-            yield RowGroupTask(
-                read=read,
+            yield RowGroupRead(
+                part_read=read,
                 tail=tail,
                 row_group=row_group,
                 row_bytes=tail.row_groups[row_group].row_bytes,

@@ -63,7 +63,7 @@ def test_a_bucket_that_sends_its_events_says_so_by_a_field_that_is_empty(
     """Moto keeps it, and does not tell."""
     s3 = parts._asking.clients.s3
     monkeypatch.setattr(s3, "get_bucket_notification_configuration", lambda **_: answer)
-    assert parts.tells_of_files("landing") is told
+    assert parts.sends_file_events("landing") is told
 
 
 def rule_of(parts: AmazonDeployedParts) -> DeployedRule:

@@ -24,7 +24,7 @@ from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.sorted_files.format.row_groups import densest
 from lakebed.sorted_files.sorting.ordering import sorted_rows
 from lakebed.sorted_files.writing.encoding_row_groups import (
-    TELLING_ROWS_MIN,
+    TRIAL_ROWS_MIN,
     TRIED_EVERY,
     RowGroupEncoder,
     template_for,
@@ -268,7 +268,7 @@ def test_a_row_group_of_few_rows_tells_nothing_of_those_behind_it(compiled: bool
 
     row_groups = [
         row_group(5),
-        row_group(TELLING_ROWS_MIN),
+        row_group(TRIAL_ROWS_MIN),
         *(row_group(30) for _ in range(8)),
         row_group(20_000),
     ]
