@@ -351,7 +351,10 @@ class Housekeeping:
         """Take a batch in. What fails is tried again, when its message comes back."""
         batch = batch_message_in(message.body)
         if batch is None:
-            raise InvalidError("not a message about a batch", bytes=len(message.body), hint=None)
+            hint = "let only this release's batching send messages there"
+            raise InvalidError(
+                "the message is not about a batch", bytes=len(message.body), hint=hint
+            )
         try:
             done = run_batches(self._app).run(batch)
         except Exception as error:  # bugs too: they are raised in the end

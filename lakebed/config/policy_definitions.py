@@ -126,7 +126,7 @@ def _check_together(policy: Policy, at: str) -> None:
             raise InvalidError("a least that is above the most", at=f"{at}.{least}", hint=hint)
     if len(set(policy.on_congestion)) < len(policy.on_congestion):
         hint = "name each once"
-        raise InvalidError("it is named twice", at=f"{at}.on_congestion", hint=hint)
+        raise InvalidError("a step is named twice", at=f"{at}.on_congestion", hint=hint)
     if "spill" in policy.on_congestion and policy.rate_records_max:
         hint = "leave `spill` out: what is held back stays in the source"
         raise InvalidError("a rate, and reading ahead", at=f"{at}.rate_records_max", hint=hint)

@@ -167,6 +167,15 @@ def explained(source: Source) -> Iterator[tuple[int, str]]:
             yield node.lineno, texts_of(node.value)
 
 
+def without_hint(source: Source) -> Iterator[str]:
+    """Yield where a request is refused for ever, and nothing says what to do instead."""
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "InvalidError":
+            said = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+            if said.get("hint", "None") == "None":
+                yield f"{source.path}:{node.lineno} {texts_of(node)[:60]}"
+
+
 def vague(source: Source) -> Iterator[str]:
     """Yield where a text leaves the reader to guess who acts, or where."""
     for pattern, texts in ((VAGUE_TO_USERS, said_to_users(source)), (VAGUE, explained(source))):
@@ -308,6 +317,17 @@ def test_texts_name_who_acts_and_where() -> None:
 )
 def test_a_vague_text_is_found(text: str) -> None:
     assert list(vague(Source("lakebed/x.py", text)))
+
+
+def test_what_is_refused_for_ever_says_what_to_do() -> None:
+    assert [found for source in product() for found in without_hint(source)] == []
+
+
+@pytest.mark.parametrize("facts", ["", ", file=name", ", hint=None", ", file=name, hint=None"])
+def test_a_refusal_without_a_hint_is_found(facts: str) -> None:
+    assert list(without_hint(Source("lakebed/x.py", f'InvalidError("no file"{facts})\n')))
+    with_hint = Source("lakebed/x.py", 'InvalidError("no file", file=name, hint="name one")\n')
+    assert not list(without_hint(with_hint))
 
 
 def test_nobody_is_a_rare_word() -> None:

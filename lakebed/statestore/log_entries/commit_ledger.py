@@ -59,7 +59,10 @@ def check_ledger(
             case Advance():
                 times.append(change)
             case RecordGap() if _name(change) not in names:
-                raise InvalidError("a gap is recorded with the position behind it")
+                raise InvalidError(
+                    "a gap is recorded without the position behind it",
+                    hint="commit the position behind the gap with it",
+                )
             case _:
                 pass
     for count in counts:
@@ -69,7 +72,10 @@ def check_ledger(
                 "records are counted that were taken from nowhere", source=_name(count), hint=hint
             )
     if len({_name(count) for count in counts}) < len(counts):
-        raise InvalidError("a commit counts the records of a source split once")
+        raise InvalidError(
+            "the records of a source split are counted twice in one commit",
+            hint="add the counts of one source split up",
+        )
     stored = sum(count.tally.stored for count in counts)
     if counts and (stored < rows or (stored > rows and not merges_rows)):
         hint = "count each record that was stored, and no other"
@@ -87,7 +93,9 @@ def _check_times(
 ) -> None:
     """Refuse event times of records that were not taken, and rows in no window or in several."""
     if len({change.connection for change in times}) < len(times):
-        raise InvalidError("a commit moves the watermark of a connection once")
+        raise InvalidError(
+            "a watermark is moved twice in one commit", hint="give each connection one advance"
+        )
     for change in times:
         for split in change.splits:
             name = position_name(change.connection, split.source_split)
