@@ -52,8 +52,10 @@ def policy_definition(name: str, said: object) -> PolicyDefinition:
 
 
 def policy_of(name: str, known: Mapping[str, PolicyDefinition], *, at: str = "") -> Policy:
-    """Return the parameters of a policy. known: those that users defined, by name. at: where it is
-    named, for messages.
+    """Return the parameters of a policy.
+
+    known: those that users defined, by name.
+    at: where it is named, for messages.
 
     Raises:
         InvalidError: there is none of that name, one extends itself, or its parameters do not fit

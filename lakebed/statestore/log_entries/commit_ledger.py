@@ -41,8 +41,10 @@ def check_ledger(
 ) -> None:
     """Refuse a commit whose ledger is not that of its rows, or that takes records from nowhere.
 
-    changes: all of the commit. moved: names of the positions that it moves. rows: of the files
-    that it adds. merges_rows: whether the table makes one row of several.
+    changes: all of the commit.
+    moved: names of the positions that it moves.
+    rows: of the files that it adds.
+    merges_rows: whether the table makes one row of several.
 
     Raises:
         InvalidError: records are counted that no position and no item accounts for, or other rows
