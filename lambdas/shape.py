@@ -364,4 +364,8 @@ def _tick_of(event: Event) -> Tick:
     try:
         return msgspec.convert(event, Tick)
     except msgspec.ValidationError as error:
-        raise InvalidError("not an event of a schedule", reason=error) from None
+        raise InvalidError(
+            "the event is not an event of a schedule",
+            reason=error,
+            hint="let only its schedule run this function",
+        ) from None

@@ -167,7 +167,8 @@ amazonaws.com, which those of China do not, and nothing was ever tried in anothe
 def instance_app(context: Mapping[str, object] | None = None, *, outdir: str | None = None) -> App:
     """Return an app with one instance, to be synthesized: refused then if cdk-nag finds fault.
 
-    context: beside what the command `cdk` hands over. outdir: None for where `cdk` wants it.
+    context: beside what the command `cdk` hands over.
+    outdir: None for where `cdk` wants it.
 
     Raises:
         InvalidError: the context names no instance, or a setting that is not allowed, or not where

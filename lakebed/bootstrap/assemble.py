@@ -129,8 +129,10 @@ def assemble(
 ) -> App:
     """Return the services of a lake. `App.close` closes all that they hold, and the stores.
 
-    states: a folder for states of tables, which processes may share. spill: a folder for rows on
-    their way, in which each process makes one of its own. If this raises, the stores are closed.
+    states: a folder for states of tables, which processes may share.
+    spill: a folder for rows on their way, in which each process makes one of its own.
+
+    If this raises, the stores are closed.
     """
     opened = ExitStack()
     opened.callback(stores.close)

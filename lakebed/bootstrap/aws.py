@@ -56,9 +56,11 @@ def open_instance(
     """Return the services of an instance. Many processes, on many machines, may open one at once.
 
     folder: for states of tables and rows on their way; None: of $LAKEBED_CACHE, else
-    `~/.cache/lakebed`. memory: None: the usual. resources: None: as its parameter tells.
-    queues: None: those that `resources` names. first_report_seconds: until this process reports
-    its release, unless it is a function.
+        `~/.cache/lakebed`.
+    memory: None: the usual.
+    resources: None: as its parameter tells.
+    queues: None: those that `resources` names.
+    first_report_seconds: until this process reports its release, unless it is a function.
 
     Raises:
         InvalidError: no such instance, boto3 is not installed, nothing to keep the folder in.

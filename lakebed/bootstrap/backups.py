@@ -30,8 +30,8 @@ def back_up(
 ) -> LakeCopied:
     """Copy a lake into a directory, which becomes a lake that can be opened.
 
-    objects: where a new backup keeps its objects, as `connect` takes it. prune: remove tables from
-    the backup that the lake does not have any more.
+    objects: where a new backup keeps its objects, as `connect` takes it.
+    prune: remove tables from the backup that the lake does not have any more.
 
     Raises:
         InvalidError: the directory is the lake's own, or holds other things.

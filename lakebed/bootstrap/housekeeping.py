@@ -119,12 +119,14 @@ class Housekeeping:
         should_stop: Callable[[], bool] = lambda: False,
         failed: Callable[[FailedWork], None] | None = None,
     ) -> WorkDone:
-        """Work until nothing is due, then sweep. tables: None for all online ones.
+        """Work until nothing is due, then sweep.
 
+        tables: None for all online ones.
         kinds: of work, out of `KINDS`; None: all.
-        everything: merge until each leaf has one file. should_stop: asked between jobs; once true,
-        the sweep is left to the next run. failed: called in the end with what failed on a table, or
-        for all, the gravest first; None: the gravest error is raised then.
+        everything: merge until each leaf has one file.
+        should_stop: asked between jobs; once true, the sweep is left to the next run.
+        failed: called in the end with what failed on a table, or for all, the gravest first; None:
+            the gravest error is raised then.
         """
         self._kinds = _checked(kinds)
         self._failed_now.clear()
@@ -351,7 +353,10 @@ class Housekeeping:
         """Take a batch in. What fails is tried again, when its message comes back."""
         batch = batch_message_in(message.body)
         if batch is None:
-            raise InvalidError("not a message about a batch", bytes=len(message.body), hint=None)
+            hint = "let only this release's batching send messages there"
+            raise InvalidError(
+                "the message is not about a batch", bytes=len(message.body), hint=hint
+            )
         try:
             done = run_batches(self._app).run(batch)
         except Exception as error:  # bugs too: they are raised in the end

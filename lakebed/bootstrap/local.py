@@ -46,9 +46,9 @@ def open_local(
 ) -> App:
     """Return the services of a lake in a directory. Several processes may open one at once.
 
-    clock: None: this machine's. All processes of a lake use the same. objects: a store, or
-    s3://bucket/prefix; None: as the lake says, a new one's in the directory. memory: None:
-    the usual.
+    clock: None: this machine's. All processes of a lake use the same.
+    objects: a store, or s3://bucket/prefix; None: as the lake says, a new one's in the directory.
+    memory: None: the usual.
 
     Raises:
         InvalidError: nothing to keep it in, or more than machines have.

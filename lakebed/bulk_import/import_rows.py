@@ -97,7 +97,9 @@ class ImportRows:
         extra_columns: ExtraColumns = "refuse",
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> Ingested:
-        """Take all rows of all files, once. job: the user's id; None: a fresh one, never repeated.
+        """Take all rows of all files, once.
+
+        job: the user's id; None: a fresh one, never repeated.
         on_progress: called with what is being done.
 
         Raises:

@@ -133,7 +133,9 @@ def targets_of(
 ) -> list[RowTarget]:
     """Return the parts that a leaf should be split into, or the leaf itself; they tile it.
 
-    brought, held: keys in the leaf. parts: at most. fields: the row keys.
+    brought, held: keys in the leaf.
+    parts: at most.
+    fields: the row keys.
     """
     both = sorted((*brought, *held)) if held else brought
     cuts = even_cuts(both, parts, fields, shorter_within=SHORTER_WITHIN)
@@ -152,7 +154,8 @@ def targets_of(
 def chosen_cuts(candidates: WeightedKeys, rows: int, parts: int) -> tuple[bytes, ...]:
     """Return at most `parts - 1` of the keys at which files begin: those nearest to even cuts.
 
-    candidates: each with the rows of all files below it. rows: of all files.
+    candidates: each with the rows of all files below it.
+    rows: of all files.
     """
     if len(candidates) < parts:
         return tuple(key for key, _ in candidates)

@@ -94,7 +94,11 @@ def alter(
     """
     if processing_file is not None:
         if add or rename or drop or widen:
-            raise InvalidError("fields and processing cannot change in one command", table=name)
+            raise InvalidError(
+                "fields and processing cannot change in one command",
+                table=name,
+                hint="give --processing in a command of its own",
+            )
         _change_processing(session, name, processing_file)
         return
     with session.open() as lake:

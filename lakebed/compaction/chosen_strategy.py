@@ -95,7 +95,8 @@ def groups_of_now(
     """Return what groups files by the settings of now.
 
     answers: of a user's strategy. They count if the settings are those that it was asked by: else
-    it is asked again the next time. everything: all files are merged, whatever is chosen.
+        it is asked again the next time.
+    everything: all files are merged, whatever is chosen.
     """
     if everything or settings.compaction_strategy in OUR_STRATEGIES:
         plan = partial(plan_compactions, settings=settings, everything=everything)

@@ -22,7 +22,8 @@ def plan_compactions(
 ) -> list[tuple[FileName, ...]]:
     """Return groups of at least two files of one leaf, each to become a job.
 
-    files: those that no job has claimed. everything: all files, until the leaf has one.
+    files: those that no job has claimed.
+    everything: all files, until the leaf has one.
     """
     fan_in = settings.job_files_max
     behind = len(files) >= settings.leaf_files_max

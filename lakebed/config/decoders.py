@@ -212,7 +212,9 @@ def check_way_of_time(way: str, *, at: str) -> None:
 def _section(said: object, at: str) -> Mapping[str, Any]:
     if not isinstance(said, Mapping):
         hint = f"write {at} = {{ ... }}"
-        raise InvalidError("it is a section", at=at, got=type(said).__name__, hint=hint)
+        raise InvalidError(
+            "a value is given to a section", at=at, got=type(said).__name__, hint=hint
+        )
     return said
 
 
@@ -232,4 +234,9 @@ def _converted(fields: Mapping[str, Any], form: type[StructT], at: str) -> Struc
     try:
         return msgspec.convert(dict(fields), form)
     except msgspec.ValidationError as error:
-        raise InvalidError("not allowed in a feed", at=at, problem=error) from None
+        raise InvalidError(
+            "a feed has a value that is not allowed",
+            at=at,
+            problem=error,
+            hint="give what the problem asks for",
+        ) from None

@@ -118,7 +118,10 @@ class Feed(FeedSettings, frozen=True, kw_only=True):
             return self.source.files
         kind = self.source.kind
         raise InvalidError(
-            "not a feed of files", at=at_of("feed", self.name, "source"), source=kind
+            "the feed is not a feed of files",
+            at=at_of("feed", self.name, "source"),
+            source=kind,
+            hint="give its source as `files = PATTERN`",
         )
 
 
@@ -166,7 +169,11 @@ def feed_file(text: str) -> FeedFile:
     try:
         parsed = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidError("not a file of feeds: it is no TOML", problem=error) from None
+        raise InvalidError(
+            "a file of feeds is no TOML",
+            problem=error,
+            hint="mend it at that line and column; texts stand in quotes",
+        ) from None
     check_names(parsed, KINDS, "")
     said: dict[tuple[DefinitionKind, str], Mapping[str, Any]] = {}
     for kind in KINDS:

@@ -70,8 +70,11 @@ class MachineType(msgspec.Struct, frozen=True):
 
 
 def machine_types(named: str, *, architecture: str) -> list[MachineType]:
-    """Return types by their names, which have commas between. named: empty: the types that tasks
-    have where no setting names some. architecture: `arm64`, or another processor."""
+    """Return types by their names, which have commas between.
+
+    named: empty: the types that tasks have where no setting names some.
+    architecture: `arm64`, or another processor.
+    """
     processor = "arm64" if architecture == "arm64" else "x86_64"
     return [_type_of(name) for name in (named or TYPES[processor]).split(",")]
 

@@ -52,8 +52,10 @@ def policy_definition(name: str, said: object) -> PolicyDefinition:
 
 
 def policy_of(name: str, known: Mapping[str, PolicyDefinition], *, at: str = "") -> Policy:
-    """Return the parameters of a policy. known: those that users defined, by name. at: where it is
-    named, for messages.
+    """Return the parameters of a policy.
+
+    known: those that users defined, by name.
+    at: where it is named, for messages.
 
     Raises:
         InvalidError: there is none of that name, one extends itself, or its parameters do not fit
@@ -126,7 +128,7 @@ def _check_together(policy: Policy, at: str) -> None:
             raise InvalidError("a least that is above the most", at=f"{at}.{least}", hint=hint)
     if len(set(policy.on_congestion)) < len(policy.on_congestion):
         hint = "name each once"
-        raise InvalidError("it is named twice", at=f"{at}.on_congestion", hint=hint)
+        raise InvalidError("a step is named twice", at=f"{at}.on_congestion", hint=hint)
     if "spill" in policy.on_congestion and policy.rate_records_max:
         hint = "leave `spill` out: what is held back stays in the source"
         raise InvalidError("a rate, and reading ahead", at=f"{at}.rate_records_max", hint=hint)

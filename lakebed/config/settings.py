@@ -241,7 +241,10 @@ def changed(
     texts: bool = False,
     page: str = "settings",
 ) -> Settings:
-    """Return settings with some changed. texts: `"7"` is taken for 7. page: describes the bounds.
+    """Return settings with some changed.
+
+    texts: `"7"` is taken for 7.
+    page: describes the bounds.
 
     Raises:
         InvalidError: an unknown name (with the nearest known one), or a value out of bounds.

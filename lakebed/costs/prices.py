@@ -45,7 +45,12 @@ def prices_in(path: Path) -> Prices:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidError("a file of prices cannot be read", file=path, reason=error) from None
+        raise InvalidError(
+            "a file of prices cannot be read",
+            file=path,
+            reason=error,
+            hint="name a file of text in UTF-8 that this process may read",
+        ) from None
     return _prices(text, str(path), known=set(packaged_prices().prices))
 
 

@@ -317,7 +317,8 @@ def passed_before(resume: bytes, once_seconds: int) -> Micros:
     """Return a time: no reader that goes on at a cursor, or later, gives what was modified before
     it. 0: there is none yet, as the first listing was not taken to its end.
 
-    resume: the cursor; empty: nothing was given. once_seconds: as in the settings.
+    resume: the cursor; empty: nothing was given.
+    once_seconds: as in the settings.
     """
     return Micros(_cursor_of(resume, once_seconds).since)
 

@@ -148,8 +148,10 @@ class _MessageType:
 def check_registered_protobuf(
     schema: RegisteredSchema, message: str, values: Sequence[Value], *, at: str
 ) -> None:
-    """Refuse a schema that values cannot be read by. message: as of `OpenRegisteredProtobuf`; "":
-    the first one of its file. at: path of the setting that names the schema, for messages.
+    """Refuse a schema that values cannot be read by.
+
+    message: as of `OpenRegisteredProtobuf`; "": the first one of its file.
+    at: path of the setting that names the schema, for messages.
 
     Raises:
         InvalidError: it is none of Protobuf, cannot be read, or has not all of the fields.

@@ -63,7 +63,9 @@ class DropRanges(Generic[BatchT]):
         selection: Selection,
         job: JobId | None = None,
     ) -> Deleted:
-        """Delete the rows of some ranges that do not meet. selection: the same as it was asked for.
+        """Delete the rows of some ranges that do not meet.
+
+        selection: the same as it was asked for.
         job: a name of the request, which is done once.
 
         Raises:

@@ -81,8 +81,11 @@ class AskedExport(NamedTuple):
         target.tidy()
 
     def _is_asked(self, table: str, digest: str, schema: Schema) -> bool:
-        """Return whether an export is of this table and this request. digest: of its request, in
-        hex digits; schema: of its version, in the words of which requests are compared."""
+        """Return whether an export is of this table and this request.
+
+        digest: of its request, in hex digits.
+        schema: of its version, in the words of which requests are compared.
+        """
         return table == self.table.id and digest == self.request.digest(schema).hex()
 
     def _refuse_other(self, table: str, digest: str, schema: Schema) -> None:

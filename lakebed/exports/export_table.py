@@ -89,8 +89,10 @@ class ExportTable:
         restart: bool = False,
         on_progress: Progress = lambda _done, _total: None,
     ) -> Exported:
-        """Export what is asked for, or go on with that. restart: remove what an earlier export put
-        into the target, and begin anew. workers: slices that are read at the same time.
+        """Export what is asked for, or go on with that.
+
+        restart: remove what an earlier export put into the target, and begin anew.
+        workers: slices that are read at the same time.
 
         Raises:
             InvalidError: the request can never work, the table's budget of this month is spent, or

@@ -77,9 +77,10 @@ class RestoreTable:
         verify: bool = False,
         on_progress: Callable[[str, int, int], None] = lambda _phase, _done, _total: None,
     ) -> Restored:
-        """Make the table of an export, or complete what an earlier try began. verify: read files
-        and table, and compare. on_progress: called with what is being done, with how many rows, of
-        how many.
+        """Make the table of an export, or complete what an earlier try began.
+
+        verify: read files and table, and compare.
+        on_progress: called with what is being done, with how many rows, of how many.
 
         Raises:
             InvalidError: no export lies there, or no table can be made of it; a table of this name

@@ -95,9 +95,9 @@ class ApplyDefinitions:
     def run(self, file: FeedFile, *, dry_run: bool = False, above: int = 0) -> list[PlannedChange]:
         """Return what changes, policies first.
 
-        dry_run: nothing is changed. above: each definition of the file gets a version above this,
-        also one that stays as it is: tables know such a version, and the registry was restored to
-        an earlier day.
+        dry_run: nothing is changed.
+        above: each definition of the file gets a version above this, also one that stays as it is:
+            tables know such a version, and the registry was restored to an earlier day.
 
         Raises:
             InvalidError: what it says cannot be, with what is there; nothing was changed.

@@ -63,10 +63,13 @@ def moves(
 ) -> Moves:
     """Return what a worker does next, as it sees the world.
 
-    splits: all source splits, by the names that are claimed. living: with itself. owners: as the
-    store says. held: what it has claimed and not released, with the number of its claim. sharing:
-    of those that live, who would take these source splits at all; None: all. What it holds of a
-    source split that is gone is given back.
+    splits: all source splits, by the names that are claimed.
+    living: with itself.
+    owners: as the store says.
+    held: what it has claimed and not released, with the number of its claim.
+    sharing: of those that live, who would take these source splits at all; None: all.
+
+    What it holds of a source split that is gone is given back.
     """
     known = dict.fromkeys(splits)
     lost = [name for name, number in held.items() if _has_another(owners.get(name), worker, number)]

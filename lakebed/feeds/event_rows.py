@@ -37,7 +37,8 @@ def judged_times(
     """Return what becomes of records by their event times.
 
     rules: of the connection's windows; None: event time says nothing.
-    log_time: read before the commit. sealed: as of the connection's watermark.
+    log_time: read before the commit.
+    sealed: as of the connection's watermark.
     """
     verdicts, nothing = decoded.verdicts, np.zeros(len(decoded.verdicts), np.bool_)
     if rules is None or not decoded.rows.num_rows:

@@ -44,8 +44,10 @@ def are_late(times: Times, rules: WindowRules, *, sealed: Micros | None) -> pa.B
 def window_counts(
     stored: Times, rules: WindowRules, *, left_out: Times | None = None
 ) -> tuple[WindowCount, ...]:
-    """Return the rows of a commit by window. stored: event times of its rows. left_out: of those
-    that were diverted or dropped, as they are late.
+    """Return the rows of a commit by window.
+
+    stored: event times of its rows.
+    left_out: of those that were diverted or dropped, as they are late.
 
     Raises:
         TooManyWindowsError: there are more than one commit may count.

@@ -55,7 +55,8 @@ def minute_of(wall: Micros) -> int:
 def reason_to_commit(limits: RotationLimits, waiting: Waiting, *, now: float, wall: Micros) -> str:
     """Return why a round is committed now; "": it is not.
 
-    now: seconds of the clock that `waiting` was measured by. wall: the wall clock.
+    now: seconds of the clock that `waiting` was measured by.
+    wall: the wall clock.
     """
     if not waiting.records:
         return ""

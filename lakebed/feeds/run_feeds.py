@@ -51,8 +51,9 @@ def run_feeds(
 ) -> list[FeedDone]:
     """Take all records that there are now; each feed until it has none or fails.
 
-    should_stop: asked between turns. on_progress: called after each commit, with all that its feed
-    has taken so far. failed: called with each feed that fails, and why.
+    should_stop: asked between turns.
+    on_progress: called after each commit, with all that its feed has taken so far.
+    failed: called with each feed that fails, and why.
     """
     return [_run(feed, should_stop, on_progress, failed) for feed in feeds]
 

@@ -81,7 +81,9 @@ class IngestRows(Generic[BatchT]):
         *,
         written: Written = lambda _done, _total: None,
     ) -> Ingested:
-        """Take all rows of `source`, once. job: the user's id; None: a fresh one, never repeated.
+        """Take all rows of `source`, once.
+
+        job: the user's id; None: a fresh one, never repeated.
         written: called with how many rows are sorted and written, of how many.
 
         Raises:

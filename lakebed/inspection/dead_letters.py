@@ -248,7 +248,11 @@ def _of_users(kind: str, letter: Received, tables: Tables) -> Said:
         named = decoded.get("id") is not None
         job = job_id(decoded["id"]) if named else message_job(letter.body, letter.sent_at)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidError("not a message of users", reason=error) from None
+        raise InvalidError(
+            "the message is not one that users send",
+            reason=error,
+            hint="send a JSON object that names its table, and delete this letter",
+        ) from None
     return Said(table=_called(name, tables), called=name, jobs=(job,), named=named)
 
 

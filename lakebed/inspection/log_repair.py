@@ -53,6 +53,7 @@ LOST_ENTRIES = frozenset({"log-behind", "log-damaged", "log-differs", "log-gap",
 
 _BROKEN_ENTRY = (AssertionError, CorruptError, LookupError, TypeError, ValueError)
 _UNREADABLE = (CorruptError, LogTruncatedError)
+_RESTORE_HINT = "restore the log from a copy; --accept-loss goes on from the log's own end"
 
 
 class Resumption(msgspec.Struct, frozen=True):
@@ -243,7 +244,12 @@ class LogRepair:
         ahead = [one for one in found.others if one.head().number > end]
         name = self._table.name
         if not ahead:
-            raise InvalidError("no cache and no snapshot is ahead of the log", table=name, ends=end)
+            raise InvalidError(
+                "no cache and no snapshot is ahead of the log",
+                table=name,
+                ends=end,
+                hint=_RESTORE_HINT,
+            )
         state = _copy(max(ahead, key=lambda one: one.head().number))
         if found.last is not None and not _has_applied(state, found.last):
             raise InvalidError(
@@ -251,14 +257,17 @@ class LogRepair:
                 table=name,
                 state=state.head().number,
                 log_ends=end,
-                hint="restore the log from a copy; --accept-loss goes on from the log's own end",
+                hint=_RESTORE_HINT,
             )
         try:
             self._take_up(state, found.behind)
         except _BROKEN_ENTRY as error:
             problem = str(error) or type(error).__name__
             raise InvalidError(
-                "an entry behind the newest state does not fit it", table=name, problem=problem
+                "an entry behind the newest state does not fit it",
+                table=name,
+                problem=problem,
+                hint=_RESTORE_HINT,
             ) from None
         return state
 
@@ -268,7 +277,12 @@ class LogRepair:
             at = state.head().number
             if number == at and last_checksum(state) not in {None, entry_checksum(body)}:
                 name = self._table.name
-                raise InvalidError("the newest state is of another log", table=name, entry=number)
+                raise InvalidError(
+                    "the newest state is of another log",
+                    table=name,
+                    entry=number,
+                    hint=_RESTORE_HINT,
+                )
             if number == at + 1:
                 with state.writing():
                     apply_entry(state, decode_entry(body, number), number, entry_checksum(body))

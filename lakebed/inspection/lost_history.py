@@ -54,8 +54,11 @@ class LostHistory(msgspec.Struct, frozen=True, kw_only=True):
 def lost_history(
     base: TableState, others: Sequence[TableState], behind: Iterable[NumberedBody]
 ) -> LostHistory:
-    """Return what is lost when a log goes on from `base`. others: states that may know more.
-    behind: entries that are not part of it."""
+    """Return what is lost when a log goes on from `base`.
+
+    others: states that may know more.
+    behind: entries that are not part of it.
+    """
     head = base.head()
     kept = {id_ for id_, _, _ in base.connection.execute(_COMMITS)}
     lost: dict[CommitId | TransactionNumber, LostCommit] = {}

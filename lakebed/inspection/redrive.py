@@ -97,8 +97,10 @@ class Redrive:
         self._clock = clock
 
     def run(self, kinds: Sequence[str], table: str | None, *, letters_max: int) -> Redriven:
-        """Look at so many letters of each queue at the most, oldest first. kinds: of queues; none:
-        all. table: of which they are; None: any.
+        """Look at so many letters of each queue at the most, oldest first.
+
+        kinds: of queues; none: all.
+        table: of which they are; None: any.
 
         Raises:
             InvalidError: there is no such queue. UnavailableError, UnknownOutcomeError: letters are

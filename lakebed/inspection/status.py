@@ -156,8 +156,10 @@ def table_status(
     loads: Mapping[str, tuple[int, int]] | None = None,
     online: bool = True,
 ) -> TableStatus:
-    """Return what a table looks like in its newest version. Changes nothing. loads: messages and
-    dead letters of each queue. online: as the registry says.
+    """Return what a table looks like in its newest version. Changes nothing.
+
+    loads: messages and dead letters of each queue.
+    online: as the registry says.
 
     Raises:
         TableMissingError: it was dropped. UnavailableError: a store is busy; ask again.

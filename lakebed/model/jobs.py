@@ -57,7 +57,11 @@ def decode_message(body: bytes) -> CompactionMessage:
     try:
         return msgspec.json.decode(body, type=CompactionMessage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidError("not a compaction message", reason=error) from None
+        raise InvalidError(
+            "the message is not a compaction message",
+            reason=error,
+            hint="send JSON with `table`, and `job` to name one job",
+        ) from None
 
 
 class BatchMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,5 +130,9 @@ def decode_table_message(body: bytes) -> TableMessage:
     try:
         message = msgspec.json.decode(body, type=TableMessage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidError("not a message about a table", reason=error) from None
+        raise InvalidError(
+            "the message is not about a table",
+            reason=error,
+            hint="send JSON with `table`, the id of a table",
+        ) from None
     return TableMessage(table_id(message.table))

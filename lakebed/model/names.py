@@ -95,7 +95,8 @@ def file_name(
 ) -> FileName:
     """Return the name of the `sequence`-th file that a run of `job` writes.
 
-    run: 32 random bits. shared: whether the file is written for several leaves.
+    run: 32 random bits.
+    shared: whether the file is written for several leaves.
     """
     if not 0 <= sequence < FILES_PER_RUN_MAX:
         raise AssertionError(f"a run writes under 2^23 files, got {sequence}")

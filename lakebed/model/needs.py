@@ -21,7 +21,9 @@ _decode = msgspec.json.Decoder(_Needs).decode
 
 
 def refuse_newer(text: bytes | str, what: str, *, known: int = 1) -> None:
-    """Raise NewerFormatError if a JSON object needs a newer reader. what: its name in the error.
+    """Raise NewerFormatError if a JSON object needs a newer reader.
+
+    what: its name in the error.
     known: the highest number that the reader knows. What is no such object is left to the reader.
     """
     try:

@@ -137,8 +137,11 @@ def commits_prefix(table: TableId) -> str:
 
 
 def commits_path(table: TableId, base: TransactionNumber, name: str) -> str:
-    """Return the object path of commits on their way. base: the highest of theirs: below the write
-    floor none can land. name: 32 hex digits, used once."""
+    """Return the object path of commits on their way.
+
+    base: the highest of theirs: below the write floor none can land.
+    name: 32 hex digits, used once.
+    """
     return f"{commits_prefix(table)}{base_prefix(base)}-{name}"
 
 

@@ -334,7 +334,11 @@ def _check_iterator(use: IteratorUse) -> None:
         size = len(msgspec.json.encode(use.config))
         again = msgspec.json.decode(msgspec.json.encode(use.config))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InvalidError("a configuration is a JSON object", problem=error) from None
+        raise InvalidError(
+            "an iterator's configuration is not JSON",
+            problem=error,
+            hint="give a dict of texts, numbers, lists and such dicts",
+        ) from None
     if size > CONFIG_BYTES_MAX or again != use.config:
         hint = f"give JSON values with text as names, at most {CONFIG_BYTES_MAX} bytes"
         raise InvalidError("not a configuration", name=use.name, hint=hint)

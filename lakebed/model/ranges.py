@@ -274,5 +274,5 @@ def _as_range(name: str, given: object) -> Range:
         return given
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         hint = "give Range(min, max) or a pair (min, max)"
-        raise InvalidError("not a range", field=name, hint=hint)
+        raise InvalidError("what is given is not a range", field=name, hint=hint)
     return Range(*given)

@@ -80,7 +80,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
             _check_name(field.name, seen)
             for number in (field.number, *(m.number for m in field.members)):
                 if number < 1 or number in numbers:
-                    raise InvalidError("a field's number is positive and unique", number=number)
+                    raise InvalidError(
+                        "a field's number is below 1, or that of another field",
+                        number=number,
+                        hint="give each field and member a number of its own, from 1 on",
+                    )
                 numbers.add(number)
         for field in self.key_fields:
             _check_key(field)
@@ -223,7 +227,11 @@ _OF_CHANGED = _Changed.__struct_fields__
 
 def _fields_of(fields: object, part: str, numbers: list[int]) -> tuple[Field, ...]:
     if not isinstance(fields, list):
-        raise InvalidError("a part of a schema is a list of fields", part=part)
+        raise InvalidError(
+            "a part of a schema is not a list of fields",
+            part=part,
+            hint='write [{"name": NAME, "type": TYPE}]',
+        )
     return tuple(field_of(field, numbers) for field in fields)
 
 
@@ -238,14 +246,17 @@ def field_of(field: object, numbers: list[int]) -> Field:
     unknown = set(field) - {"name", "type", "number", "nullable"}
     if unknown or "type" not in field:
         raise InvalidError(
-            "a field has a name, a type, and may have 'nullable' and 'number'",
+            "a field lacks its type, or says what fields do not have",
             field=field["name"],
             unknown=", ".join(sorted(unknown)),
+            hint="a field has `name`, `type`, and may have `nullable` and `number`",
         )
     number, nullable = field.get("number", numbers[0]), field.get("nullable", False)
     if type(number) is not int or type(nullable) is not bool:
         raise InvalidError(
-            "'number' is an integer and 'nullable' true or false", field=field["name"]
+            "a field's number or nullability is of another type",
+            field=field["name"],
+            hint="let `number` be an integer, and `nullable` true or false",
         )
     numbers[0] = max(numbers[0], number + 1)
     with _named(field["name"]):

@@ -258,7 +258,11 @@ def _member_of(member: object, numbers: list[int]) -> StructMember:
         case {"name": str(name), "type": inner, **rest} if set(rest) <= {"number"} and name:
             number = rest.get("number", numbers[0])
             if not isinstance(number, int) or number < 1:
-                raise InvalidError("a field's number is a positive integer", number=number)
+                raise InvalidError(
+                    "a member's number is not a positive integer",
+                    number=number,
+                    hint="give an integer from 1 on, or leave `number` out",
+                )
             numbers[0] = max(numbers[0], number + 1)
             return StructMember(name, _type_of(inner, numbers), number)
         case _:

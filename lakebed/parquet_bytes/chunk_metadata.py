@@ -129,8 +129,11 @@ def column_index(bounds: ChunkBounds) -> bytes:
 def metadata_of(
     encoded: EncodedColumn, raw_size: int, size: int, data_at: int, bounds: ChunkBounds | None
 ) -> Struct:
-    """Return a ColumnMetaData. raw_size: without compression, headers included; data_at: where data
-    pages begin, behind the dictionary if there is one."""
+    """Return a ColumnMetaData.
+
+    raw_size: without compression, headers included.
+    data_at: where data pages begin, behind the dictionary if there is one.
+    """
     column = encoded.column
     encodings = [Encoding.RLE, column.encoding]
     pages = [Struct({1: (I32, DATA), 2: (I32, column.encoding), 3: (I32, encoded.pages)})]

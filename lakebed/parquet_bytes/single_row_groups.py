@@ -44,8 +44,9 @@ class FooterTemplate(msgspec.Struct, frozen=True):
     def opened(self, fields: Struct, index: bytes, index_at: int) -> tuple[Footer, RowGroup]:
         """Return a footer that tells of the columns and has OffsetIndexes, and a row group of it.
 
-        fields: the row group as it is stored. index: bytes of the file from `index_at` on, in which
-        its OffsetIndexes are; the ColumnIndexes are as if there were none.
+        fields: the row group as it is stored.
+        index: bytes of the file from `index_at` on, in which its OffsetIndexes are; the
+            ColumnIndexes are as if there were none.
 
         Raises:
             MalformedError: the row group contradicts the columns, or does not lie in the file.

@@ -175,10 +175,12 @@ class SortedFiles(Protocol[BatchT]):
     ) -> FileWritten | None:
         """Put one file of sorted rows at `path`; None, and no object, when there are no rows.
 
-        key_ranges: ascending, hold every row. job_rows: how many the caller's whole job writes,
-        about: large jobs are done in another way, to the same end. value_statistics: whether the
-        file tells the bounds of values, to spare queries. The file exists when this returns: its
-        PUT was acknowledged, or read back (protocol H25).
+        key_ranges: ascending, hold every row.
+        job_rows: how many the caller's whole job writes, about: large jobs are done in another way,
+            to the same end.
+        value_statistics: whether the file tells the bounds of values, to spare queries.
+
+        The file exists when this returns: its PUT was acknowledged, or read back (protocol H25).
 
         Raises:
             ObjectExistsError: another object has the path.

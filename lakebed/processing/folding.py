@@ -30,7 +30,8 @@ _LIMB_MASK = np.int64((1 << _LIMB) - 1)
 def folded(column: pa.Array, starts: Indices, function: str, field: str) -> pa.Array:
     """Return one value for each group of neighbouring rows.
 
-    starts: where groups begin, ascending from 0; no group is empty. function: sum, min or max.
+    starts: where groups begin, ascending from 0; no group is empty.
+    function: sum, min or max.
     field: its name, for errors.
 
     Raises:

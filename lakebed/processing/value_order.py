@@ -24,7 +24,8 @@ def winners(
     """Return for each group of rows the index of one that is greatest, column after column.
 
     groups: of each row, ascending from 0 to `count` - 1, none empty. Rows that tie in all columns
-    are equal. least: the least instead; null comes after all values then, too.
+        are equal.
+    least: the least instead; null comes after all values then, too.
     """
     indices: Indices = np.arange(len(groups))
     for column in columns:

@@ -46,8 +46,11 @@ def table_files(
     past: PastVersions,
     as_of: AsOf | None = None,
 ) -> list[TableFile]:
-    """Return the files of a version, leaf by leaf in key order. url_of: tells of an object's path
-    where it lies. past: gives older versions. as_of: the version; None: the newest.
+    """Return the files of a version, leaf by leaf in key order.
+
+    url_of: tells of an object's path where it lies.
+    past: gives older versions.
+    as_of: the version; None: the newest.
 
     Raises:
         TableMissingError: the table was dropped. CacheDamagedError: ask again.

@@ -140,10 +140,14 @@ def _range(schema: Schema, name: str, given: object) -> Range:
     if isinstance(given, list) and len(given) == 2:
         given = {"min": given[0], "max": given[1]}
     if not isinstance(given, dict) or not set(given) <= set(Range.__struct_fields__):
-        raise InvalidError("not a range", field=name, hint=RANGES_HINT)
+        raise InvalidError("what is given is not a range", field=name, hint=RANGES_HINT)
     ends = {end: given.get(end) for end in ("min", "max")}
     least, most = (None if end is None else value_of_json(field, end) for end in ends.values())
     inclusive = {name: given[name] for name in ("min_inclusive", "max_inclusive") if name in given}
     if not all(type(one) is bool for one in inclusive.values()):
-        raise InvalidError("an end is inclusive or not", field=name, hint="write true or false")
+        raise InvalidError(
+            "an end is called inclusive by what is neither true nor false",
+            field=name,
+            hint="write true or false",
+        )
     return Range(least, most, **inclusive)

@@ -91,7 +91,8 @@ class RunSql:
     ) -> pa.RecordBatchReader:
         """Return the rows that a SELECT gives, as a stream. Dropping it ends the work.
 
-        parameters: of `?` a list, of `$name` a mapping. this: the table that is called `this`.
+        parameters: of `?` a list, of `$name` a mapping.
+        this: the table that is called `this`.
         as_of: the version of all tables, or by name; None: the newest.
 
         Raises:

@@ -77,7 +77,11 @@ class CommitsMessage(msgspec.Struct, frozen=True, array_like=True):
         if len(transactions) != len(self.requesters):
             raise CorruptError("commits and requesters differ in number", table=self.table)
         if not all(map(new_files_begin_at, transactions)):
-            raise InvalidError("new files do not carry the base of their commit", table=self.table)
+            raise InvalidError(
+                "new files do not carry the base of their commit",
+                table=self.table,
+                hint="send the commits by `SendCommits`",
+            )
         return [QueuedCommit(*of) for of in zip(transactions, self.requesters, strict=True)]
 
 
@@ -102,7 +106,11 @@ def decode_commits(body: bytes) -> CommitsMessage:
     try:
         return _decode(body[1:])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidError("not a message of commits", reason=error) from None
+        raise InvalidError(
+            "the message is not one of commits",
+            reason=error,
+            hint="send the commits by `SendCommits`",
+        ) from None
 
 
 def read_commits(objects: ObjectStore, message: CommitsMessage) -> CommitsMessage:

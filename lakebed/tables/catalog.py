@@ -110,8 +110,10 @@ class TableCatalog:
         processing: Processing | None = None,
         declared: bool = False,
     ) -> OpenTable:
-        """Create an empty table. split_points: values of the first row key, ascending. declared:
-        a file declares it.
+        """Create an empty table.
+
+        split_points: values of the first row key, ascending.
+        declared: a file declares it.
 
         Raises:
             InvalidError: name, split points, settings or processing are not allowed; nothing was
@@ -262,8 +264,11 @@ class TableCatalog:
         self, name: str, folder: str, *, id_: TableId | None = None, alone: bool = True
     ) -> None:
         """Let files of a folder become rows of a table as they arrive, and of no folder before.
-        Those that lie there are not told again. Safe to repeat. folder: of S3; "": none. id_: as
-        `entry`. alone: whether a folder that another table watches is refused.
+        Those that lie there are not told again. Safe to repeat.
+
+        folder: of S3; "": none.
+        id_: as `entry`.
+        alone: whether a folder that another table watches is refused.
 
         Raises:
             TableMissingError: no table has the name.

@@ -139,8 +139,10 @@ def clear_table(
     """Remove all rows; what ingests and compactions have begun before is refused (protocol H16).
 
     points: of a new partition tree; None keeps the one that is there. Readers of older versions go
-    on, until their files are collected. from_start: feeds begin their sources again; else they go
-    on behind what they have taken. Returns the number of its log entry.
+        on, until their files are collected.
+    from_start: feeds begin their sources again; else they go on behind what they have taken.
+
+    Returns the number of its log entry.
 
     Raises:
         InvalidError: points that cannot be; the table is as before.

@@ -177,7 +177,7 @@ def _section(said: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = said.get(name, {})
     if not isinstance(value, Mapping):
         hint = f"write [{name}], and below it NAME = VALUE"
-        raise InvalidError("it is a section", at=name, hint=hint)
+        raise InvalidError("a value is given to a section", at=name, hint=hint)
     return value
 
 
@@ -237,7 +237,9 @@ def _processing(said: Mapping[str, Any], schema: Schema) -> Processing | None:
     processing = checked_processing(processing_from_json(parts), schema)
     if processing.age_off is not None and processing.age_off.gone_before is not None:
         hint = "leave it out: the lake sets it when `seconds` are made more"
-        raise InvalidError("not said by people", part="age_off.gone_before", hint=hint)
+        raise InvalidError(
+            "a part is given that only the lake sets", part="age_off.gone_before", hint=hint
+        )
     return processing
 
 
@@ -275,4 +277,6 @@ def _json(text: str, at: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidError("it is no JSON", at=at, problem=error, hint="write JSON there") from None
+        raise InvalidError(
+            "a text is not JSON", at=at, problem=error, hint="write JSON there"
+        ) from None

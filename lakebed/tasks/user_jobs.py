@@ -80,8 +80,10 @@ class UserJobs:
         *,
         budgets: Budgets | None = None,
     ) -> Ingested:
-        """Do a job, unless it was done before. job: None: a fresh id, never repeated. digest: None:
-        not known yet; then `take` finds out when it commits.
+        """Do a job, unless it was done before.
+
+        job: None: a fresh id, never repeated.
+        digest: None: not known yet; then `take` finds out when it commits.
 
         Raises:
             InvalidError: the table's budget of this month is spent.

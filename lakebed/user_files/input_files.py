@@ -101,9 +101,11 @@ def rows_of(
     zones: Zones = NO_ZONES,
     delimiter: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a file as columns of the schema. row_groups: row groups of a Parquet file;
-    None: all. zones: of times without an offset, by field. delimiter: of CSV; None: a comma, a tab
-    in files that end with .tsv.
+    """Yield rows of a file as columns of the schema.
+
+    row_groups: row groups of a Parquet file; None: all.
+    zones: of times without an offset, by field.
+    delimiter: of CSV; None: a comma, a tab in files that end with .tsv.
 
     Raises:
         InvalidError, UnreadableInputError: they do not fit, or cannot be read. It names the file.

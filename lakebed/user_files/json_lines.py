@@ -50,7 +50,9 @@ def json_batches(
     A field that a line does not have is null. Integers of 64 bits and decimals may come as strings;
     binary is base64; dates and times are ISO 8601, where the field is in UTC with an offset or a
     zone; a date is its midnight; NaN and infinities come as strings; a map is an object.
-    extra_columns: "drop" ignores unknown names. zones: of times without an offset, by field.
+
+    extra_columns: "drop" ignores unknown names.
+    zones: of times without an offset, by field.
 
     Raises:
         InvalidError: an unknown name, a required field that is null or missing.

@@ -30,8 +30,9 @@ def pieces(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a batch in slices that stay small as plain columns; mostly there is one, the batch.
 
-    names: of the columns that are wanted. row: how many rows the source gave before. check: is
-    called with a column and `field=` its name before the column is read.
+    names: of the columns that are wanted.
+    row: how many rows the source gave before.
+    check: is called with a column and `field=` its name before the column is read.
 
     Raises:
         InvalidError: a value is larger than 64 MiB; it names the column and the row.

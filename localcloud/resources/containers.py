@@ -62,7 +62,12 @@ def make_task_definition(making: Making, properties: Properties) -> Made:
         container.pop(ignored, None)
     if set(container) - set(PASSED_ON):
         unknown = sorted(set(container) - set(PASSED_ON))
-        raise InvalidError("unknown of a container", family=family, properties=unknown)
+        raise InvalidError(
+            "a container has properties that are not known here",
+            family=family,
+            properties=unknown,
+            hint="teach the local cloud what they do, or leave them out",
+        )
     image = making.image(properties, container["Image"])
     role, fetches = properties.need("TaskRoleArn"), properties.take("ExecutionRoleArn")
     memory = int(properties.need("Memory"))

@@ -102,7 +102,11 @@ def request_of(step: Mapping[str, Any], id_: str, role: str) -> SparkRequest:
     """Return what a step submits. Raises: InvalidError, for what is not submitted as ours is."""
     words: Sequence[str] = step.get("HadoopJarStep", {}).get("Args", [])
     if tuple(words[: len(SUBMITS)]) != SUBMITS or "--conf" not in words:
-        raise InvalidError("a local cloud runs spark-submit only", step=step.get("Name"))
+        raise InvalidError(
+            "a local cloud runs spark-submit only",
+            step=step.get("Name"),
+            hint=f"give `{' '.join(SUBMITS)} --conf NAME=VALUE ...`",
+        )
     last = max(at for at, word in enumerate(words) if word == "--conf") + 2
     program, *arguments = words[last:]
     conf = conf_in(words[len(SUBMITS) : last])

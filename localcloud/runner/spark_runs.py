@@ -35,7 +35,7 @@ ON_THIS_MACHINE = {
 """Only this machine may reach it; and one machine compiles no more than it needs."""
 OF_CLUSTERS = ("spark.archives", "spark.dynamicAllocation", "spark.executor.", "spark.driver.")
 """Settings of what one machine has not: it has one process of Java, and its own memory."""
-NO_SPARK = "Spark is not installed here: pip install 'pyspark==4.0.2' and Java 17, beside lakebed"
+SPARK_HINT = "install Java 17 and, beside lakebed, pyspark: pip install 'pyspark==4.0.2'"
 
 
 class SparkProcess:
@@ -237,7 +237,7 @@ def _pyspark() -> Path:
     found = importlib.util.find_spec("pyspark")
     has_java = "JAVA_HOME" in os.environ or shutil.which("java") is not None
     if found is None or found.origin is None or not has_java:
-        raise InvalidError(NO_SPARK)
+        raise InvalidError("Spark is not installed here", hint=SPARK_HINT)
     return Path(found.origin).parents[1]
 
 
@@ -246,7 +246,9 @@ def conf_in(words: Sequence[str]) -> dict[str, str]:
     pairs = list(zip(words[::2], words[1::2], strict=False))
     if len(words) % 2 or any(word != "--conf" for word, _ in pairs):
         raise InvalidError(
-            "a local cloud knows `--conf NAME=VALUE` only", parameters=shlex.join(words)
+            "a local cloud knows `--conf NAME=VALUE` only",
+            parameters=shlex.join(words),
+            hint="say each parameter as `--conf NAME=VALUE`",
         )
     return {name: value for name, _, value in (pair.partition("=") for _, pair in pairs)}
 
@@ -255,5 +257,7 @@ def _asset(spec: SparkSpec, url: str) -> Path:
     """Return what lies at the URL of an asset. Raises: InvalidError."""
     hash_ = url.rpartition("/")[2].partition(".")[0]
     if hash_ not in spec.assets:
-        raise InvalidError("a run names what is no asset of its stack", url=url)
+        raise InvalidError(
+            "a run names what is no asset of its stack", url=url, hint="deploy again, then run it"
+        )
     return spec.assets[hash_]

@@ -81,7 +81,8 @@ def operator_alarm(
 ) -> None:
     """Make an alarm that goes off when a value is at least a threshold, and tells the operators.
 
-    name: physical. notice: what people read of it; when it went off, CloudWatch adds.
+    name: physical.
+    notice: what people read of it; when it went off, CloudWatch adds.
     statistic: over the minutes of the breach. Missing values are no breach.
     """
     alarm = cloudwatch.Alarm(

@@ -111,7 +111,12 @@ def read_wheel(path: Path) -> Wheel:
             steps = _steps(archive.read(points).decode("utf-8")) if points in names else {}
             broken = archive.testzip()
     except OSError as error:
-        raise InvalidError("a wheel cannot be read", file=path, why=error.strerror) from None
+        raise InvalidError(
+            "a wheel cannot be read",
+            file=path,
+            why=error.strerror,
+            hint="let this process read it, or name another one",
+        ) from None
     except (ValueError, KeyError, zlib.error, zipfile.BadZipFile, configparser.Error) as error:
         raise InvalidError("not a wheel", file=path, why=error, hint=hint) from None
     if broken is not None or normalised(said.get("Name", "")) != normalised(named["name"]):
@@ -152,7 +157,11 @@ def _check_names(path: Path, archive: zipfile.ZipFile) -> None:
         size += item.file_size
     if size > BYTES_MAX:
         raise InvalidError(
-            "a wheel is too large", file=path, mib=size >> 20, mib_max=BYTES_MAX >> 20
+            "a wheel is too large",
+            file=path,
+            mib=size >> 20,
+            mib_max=BYTES_MAX >> 20,
+            hint="leave out what the functions do not need",
         )
 
 

@@ -148,7 +148,9 @@ class Items:
         """Return items of a partition by sort key, at most so many, or 1 MiB of them, and whether
         there may be more.
 
-        after: a sort key. newest: the greatest sort key first. inclusive: that of `after`, too.
+        after: a sort key.
+        newest: the greatest sort key first.
+        inclusive: that of `after`, too.
         """
         values: Item = {":pk": {"S": partition}}
         holds = f"{PARTITION_KEY} = :pk"

@@ -68,7 +68,10 @@ class LargeObjects:
         self._requests = clients.requests(AMAZON_BUCKET, bucket, patience=patience)
 
     def begin_upload(self, key: str, *, path: str, part_bytes_min: int) -> PartUpload:
-        """Begin to upload an object. path: for errors. part_bytes_min: of all parts but the last.
+        """Begin to upload an object.
+
+        path: for errors.
+        part_bytes_min: of all parts but the last.
 
         Raises:
             UnavailableError, DeniedError, InvalidError: as the store says.

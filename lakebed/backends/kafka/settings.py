@@ -117,7 +117,11 @@ def pattern_of(text: str, field: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise InvalidError(
-            "not a regular expression", field=field, given=text[:200], problem=error
+            "a pattern is not a regular expression",
+            field=field,
+            given=text[:200],
+            problem=error,
+            hint="write it in the syntax of Python's `re`, and escape `*` and `.` of names",
         ) from None
 
 

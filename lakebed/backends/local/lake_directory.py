@@ -77,8 +77,8 @@ def open_lake_directory(
     """Return the lake at `path`, made if `create` and there is none yet. Safe to race and repeat.
 
     objects: where they lie, once and for all; None: as the lake says, a new one in the directory.
-    before_making: called before a new lake is made; what it raises ends it. mounts: the mount
-    table; None: this machine's.
+    before_making: called before a new lake is made; what it raises ends it.
+    mounts: the mount table; None: this machine's.
 
     Raises:
         InvalidError: a file, another directory, one that cannot be written, or on a network; its

@@ -52,7 +52,12 @@ class RowLayout:
             row = (*values, *row[len(fields) :])
             key = self.key(row)
         if len(key) > KEY_BYTES_MAX:
-            raise InvalidError("key is too long", bytes=len(key), bytes_max=KEY_BYTES_MAX)
+            raise InvalidError(
+                "a key is too long",
+                bytes=len(key),
+                bytes_max=KEY_BYTES_MAX,
+                hint="use a shorter key, such as a digest, and keep the long text as a value",
+            )
         return key, row
 
     def indices(self, columns: Sequence[str]) -> list[int]:

@@ -271,7 +271,11 @@ class TupleFiles:
 
     def iterated(self, schema: Schema, batches: Iterable[Batch], use: IteratorUse) -> NoReturn:
         """Refuse: iterators take Arrow batches."""
-        raise InvalidError("an iterator takes Arrow batches", name=use.name)
+        raise InvalidError(
+            "an iterator takes Arrow batches, and rows are tuples here",
+            name=use.name,
+            hint="keep rows in Parquet",
+        )
 
     def select(self, schema: Schema, batch: Batch, columns: Sequence[str]) -> Batch:
         """Return some columns of a batch that has all."""

@@ -158,7 +158,10 @@ def _read(app: App, name: str) -> bytes:
     files = app.url_files()
     found = files.find(name)
     if len(found) != 1 or found[0].size > DESCRIPTORS_BYTES_MAX:
-        raise InvalidError("not one file of a descriptor set's size")
+        raise InvalidError(
+            "the name is not that of one file of a descriptor set's size",
+            hint=f"name one file of at most {DESCRIPTORS_BYTES_MAX:,} bytes",
+        )
     with files.on_disk(found[0]) as path:
         return _head_of(path)
 

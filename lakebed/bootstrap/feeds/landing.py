@@ -87,7 +87,11 @@ def _found_landing(app: App, feed: str) -> OpenTable:
         read_definitions(app.feeds.definitions).feed(feed)
         raise
     if table.schema.fields != LANDING_SCHEMA.fields:
-        raise InvalidError("a table of that name is no landing table", table=table.name)
+        raise InvalidError(
+            "a table of that name is no landing table: it has other fields",
+            table=table.name,
+            hint="rename that table: a feed makes its landing table when it first lands records",
+        )
     return table
 
 

@@ -73,7 +73,11 @@ def found_quarantine(app: App, feed: str) -> OpenTable:
             raise
         raise _no_feed(app, known, feed) from None
     if table.schema.fields != QUARANTINE_SCHEMA.fields:
-        raise InvalidError("a table of that name is no quarantine table", table=table.name)
+        raise InvalidError(
+            "a table of that name is no quarantine table: it has other fields",
+            table=table.name,
+            hint="rename that table: a feed makes its quarantine table at its first bad record",
+        )
     return table
 
 

@@ -86,7 +86,9 @@ def table_stores(
     folder: Path,
     disk_mib: int = DISK_MIB_MIN,
 ) -> TableStores:
-    """Return stores whose logs mark each entry. folder: for states and temporary files.
+    """Return stores whose logs mark each entry.
+
+    folder: for states and temporary files.
 
     disk_mib: of the disk with that folder, which no other program uses.
     """

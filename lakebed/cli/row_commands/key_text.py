@@ -57,7 +57,7 @@ def ranges_from_text(schema: Schema, texts: Sequence[str]) -> list[dict[str, Ran
         name, equals, ends = text.partition("=")
         least, dots, most = ends.partition("..")
         if not equals or not dots or ".." in most:
-            raise InvalidError("not a range", range=text, hint=RANGE_HINT)
+            raise InvalidError("the text is not a range", range=text, hint=RANGE_HINT)
         field = schema.row_keys[schema.dimension_of(name)]
         first, last = (key_value_from_text(field, end) if end else None for end in (least, most))
         by_field.setdefault(name, []).append(Range(first, last))

@@ -271,8 +271,13 @@ def write_to_file(
 
 
 def write_out(rows: pa.RecordBatchReader, format: Format, *, peek: bool, silent: bool) -> None:
-    """Write rows to stdout. peek: ROWS_SHOWN of them, and say when there are more. silent: say no
-    progress. On a terminal the first rows end it: from then on rows show it themselves."""
+    """Write rows to stdout.
+
+    peek: ROWS_SHOWN of them, and say when there are more.
+    silent: say no progress.
+
+    On a terminal the first rows end progress: from then on rows show it themselves.
+    """
     from lakebed.cli.row_commands.row_formats import write_rows
 
     out = sys.stdout.buffer

@@ -85,7 +85,7 @@ def route_of(said: object, *, at: str) -> Route:
         raise InvalidError("a route without a field", at=at, hint=hint)
     if not isinstance(fields.get("tables", {}), Mapping):
         hint = 'write { VALUE = "TABLE" }'
-        raise InvalidError("it is a section", at=f"{at}.tables", hint=hint)
+        raise InvalidError("a value is given to a section", at=f"{at}.tables", hint=hint)
     if not fields.get("tables"):
         hint = f'say at least one: {at}.tables = {{ VALUE = "TABLE" }}'
         raise InvalidError("a route without tables", at=f"{at}.tables", hint=hint)
@@ -115,7 +115,12 @@ def _converted(fields: Mapping[str, Any], at: str) -> Route:
         return msgspec.convert(dict(fields), Route)
     except msgspec.ValidationError as error:
         problem = str(error).replace(" - at `$", ", at `")
-        raise InvalidError("not allowed in a route", at=at, problem=problem) from None
+        raise InvalidError(
+            "a route has a value that is not allowed",
+            at=at,
+            problem=problem,
+            hint="give what the problem asks for",
+        ) from None
 
 
 def _check_table(name: str, at: str) -> None:

@@ -26,7 +26,9 @@ def at_of(*names: str) -> str:
 def section(said: object, at: str) -> Mapping[str, Any]:
     """Return what is said, if it is a section. Raises: InvalidError: it is none."""
     if not isinstance(said, Mapping):
-        raise InvalidError("it is a section", at=at, hint=f"write [{at}], or {{ ... }}")
+        raise InvalidError(
+            "a value is given to a section", at=at, hint=f"write [{at}], or {{ ... }}"
+        )
     return said
 
 
@@ -64,7 +66,12 @@ def checked(
     for field in msgspec.structs.fields(form):  # one by one: which of them is it?
         if field.encode_name in fields:
             _check_field(fields[field.encode_name], field, at)
-    raise InvalidError(f"not allowed in {of}", at=at, problem=problem)
+    raise InvalidError(
+        f"a value is not allowed in {of}",
+        at=at,
+        problem=problem,
+        hint="give what the problem asks for",
+    )
 
 
 def _check_field(value: object, field: msgspec.structs.FieldInfo, at: str) -> None:

@@ -86,7 +86,11 @@ def instance_file_of(text: str, path: Path) -> InstanceFile:
         try:
             parsed = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InvalidError("a file is no TOML", problem=error) from None
+            raise InvalidError(
+                "a file is no TOML",
+                problem=error,
+                hint="mend it at that line and column; texts stand in quotes",
+            ) from None
         check_names(parsed, PARTS, "", of=THE_FILE)
         said = dict(section(parsed.get(INSTANCE, {}), INSTANCE))
         name = said.pop(NAME, None)

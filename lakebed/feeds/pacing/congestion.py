@@ -106,8 +106,9 @@ class Congestion:
     ) -> None:
         """Note what a turn saw.
 
-        behind: records that the source has beyond those that were read. taken: all that were read
-        so far. is_full: whether no more may wait on the disk.
+        behind: records that the source has beyond those that were read.
+        taken: all that were read so far.
+        is_full: whether no more may wait on the disk.
         """
         look = _Look(now, behind, taken)
         if is_caught_up or self._is_almost_read(look):

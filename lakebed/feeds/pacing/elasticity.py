@@ -98,7 +98,8 @@ class Elasticity:
     def see(self, now: float, reports: Iterable[LoadReport], running: int) -> int:
         """Return how many workers are wanted; as many as run where no feed is elastic.
 
-        reports: of all workers that live. running: how many these are.
+        reports: of all workers that live.
+        running: how many these are.
         """
         given = list(reports)
         least, most = bounds_of(given)

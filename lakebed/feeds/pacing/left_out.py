@@ -69,8 +69,11 @@ def left_out(
 
 
 def last_of(batch: pa.RecordBatch, left: LeftOut, count: int, before: bytes) -> bytes:
-    """Return a digest of the last record that was compared. count: of those that were taken.
-    before: the digest before them."""
+    """Return a digest of the last record that was compared.
+
+    count: of those that were taken.
+    before: the digest before them.
+    """
     compared = np.flatnonzero(~(left.sampled | left.discarded)[:count])
     return digest_of_record(batch, int(compared[-1])) if len(compared) else before
 
@@ -120,8 +123,8 @@ def allowed_of(fraction: float, hour: Tally, count: int, *, may_turn: bool) -> i
     """Return how many of some records may be discarded, so that never a greater share is of their
     hour, nor of the next one.
 
-    hour: what became of records of their source split in this hour. may_turn: whether the hour may
-        be another one when they are committed: nothing is known of that.
+    hour: what became of records of their source split in this hour.
+    may_turn: whether the hour may be another one when they are committed: nothing is known of that.
     """
     allowed = int(fraction * (hour.read + count)) - hour.discarded
     return max(0, min(allowed, int(fraction * count)) if may_turn else allowed)

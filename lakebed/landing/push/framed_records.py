@@ -57,4 +57,6 @@ class FramedRecords:
 
     def _check(self, size: int) -> None:
         if size > self._max:
-            raise InvalidError("the record is too large", bytes_max=self._max)
+            raise InvalidError(
+                "the record is too large", bytes_max=self._max, hint="send smaller records"
+            )

@@ -68,7 +68,11 @@ class SegmentSource:
     def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> SegmentReader:
         """Return a reader of segments that wait. Raises: InvalidError: no such source split."""
         if split.name != SPLIT.name:
-            raise InvalidError("not a source split of what is pushed", source_split=split.name)
+            raise InvalidError(
+                "what is pushed has no such source split",
+                source_split=split.name,
+                hint=f"use the name `{SPLIT.name}`, its only one",
+            )
         return SegmentReader(self._segments, self._clock, self._is_taken, begin, self._list_seconds)
 
     def close(self) -> None:

@@ -74,7 +74,12 @@ def changed(schema: Schema, changes: Sequence[FieldChange], *, at: Micros) -> Sc
             continue
         field = fields.get(change.number)
         if field is None:
-            raise InvalidError("no field has this number", field=change.name, number=change.number)
+            raise InvalidError(
+                "no field of the schema has this number",
+                field=change.name,
+                number=change.number,
+                hint="read the schema again, and name a field that it has",
+            )
         match change.do:
             case "rename":
                 _refuse_no_change(field, unchanged=field.name == change.to)
@@ -114,7 +119,10 @@ def _added(change: FieldChange, used: int) -> Field:
     field = field_of(form | {"nullable": True}, [change.number])
     if any(number <= used for number in (field.number, *(m.number for m in field.members))):
         raise InvalidError(
-            "a field's number is never reused", field=field.name, number=field.number
+            "a field's number is never reused",
+            field=field.name,
+            number=field.number,
+            hint=f"give a number above {used}, or none",
         )
     return field
 
@@ -142,4 +150,9 @@ def _refuse_key(schema: Schema, field: Field, message: str) -> None:
 
 def _refuse_no_change(field: Field, *, unchanged: bool) -> None:
     if unchanged:
-        raise InvalidError("the field is already like this", field=field.name, type=field.type)
+        raise InvalidError(
+            "a change leaves the field as it is",
+            field=field.name,
+            type=field.type,
+            hint="leave the change out",
+        )

@@ -245,7 +245,11 @@ def check_changes(changes: Sequence[DefinitionChange]) -> None:
     for kind, name in keys:
         definition_name(kind, name)
         if keys.count((kind, name)) > 1:
-            raise InvalidError("one definition is changed twice", at=f"{kind}.{name}")
+            raise InvalidError(
+                "a definition is changed twice at once",
+                at=f"{kind}.{name}",
+                hint="give each definition one change",
+            )
     definitions = [change.definition for change in changes if isinstance(change, Put)]
     for one in definitions:
         if not _ID.fullmatch(one.id):

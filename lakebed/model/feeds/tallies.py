@@ -46,7 +46,9 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
             self.discarded,
         )
         if min(self.bytes, *fates) < 0:
-            raise InvalidError("a tally counts below zero", tally=self)
+            raise InvalidError(
+                "a tally counts below zero", tally=self, hint="give each count as 0 or more"
+            )
         if self.read != sum(fates):
             hint = "count each record that was read once, by what became of it"
             raise InvalidError(

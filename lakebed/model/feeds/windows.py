@@ -111,9 +111,14 @@ def window_start(at: Micros, window_seconds: int) -> Micros:
 def check_splits(names: tuple[str, ...]) -> None:
     """Refuse too many source splits, and one named twice. Raises: InvalidError."""
     if len(names) > SPLITS_MAX:
-        raise InvalidError("too many source splits", count=len(names), max=SPLITS_MAX)
+        raise InvalidError(
+            "too many source splits",
+            count=len(names),
+            max=SPLITS_MAX,
+            hint="spread the source splits over several commits",
+        )
     if len(set(names)) < len(names):
-        raise InvalidError("a commit names a source split once")
+        raise InvalidError("a source split is named twice in one commit", hint="name each once")
 
 
 def check_windows(windows: tuple[WindowCount, ...], rules: WindowRules) -> None:
@@ -122,12 +127,23 @@ def check_windows(windows: tuple[WindowCount, ...], rules: WindowRules) -> None:
         hint = "commit fewer records at once, or use longer windows"
         raise InvalidError("too many windows", count=len(windows), max=WINDOWS_MAX, hint=hint)
     if any(one.start >= other.start for one, other in pairwise(windows)):
-        raise InvalidError("windows are counted by their start, each once")
+        raise InvalidError(
+            "the windows of a commit are not in order, or one comes twice",
+            hint="sort them by start, and add up what is of one window",
+        )
     for window in windows:
         if window.start % rules.window or not TIME_MIN <= window.start <= TIME_MAX:
-            raise InvalidError("no window begins then", start=window.start)
+            raise InvalidError(
+                "no window begins at this time",
+                start=window.start,
+                hint=f"give a multiple of the window, {rules.window} microseconds",
+            )
         if min(window.rows, window.late) < 0 or not window.rows + window.late:
-            raise InvalidError("a window counts some rows", start=window.start)
+            raise InvalidError(
+                "a window counts no rows, or fewer than none",
+                start=window.start,
+                hint="leave out windows without rows",
+            )
         if window.late and rules.late == "accept":
             hint = "count all rows that are stored as rows"
             raise InvalidError("late rows are accepted", start=window.start, hint=hint)
@@ -146,4 +162,8 @@ def check_ahead(
             "an event time is ahead of log time", time=max(times), latest=latest, hint=hint
         )
     if times and min(times) < TIME_MIN:
-        raise InvalidError("an event time lies before the year 1", time=min(times))
+        raise InvalidError(
+            "an event time lies before the year 1",
+            time=min(times),
+            hint="give such records their verdict: `time-out-of-bounds`",
+        )

@@ -149,7 +149,12 @@ class FieldTests:
     def starts_with(self, prefix: str) -> Like:
         """Return a predicate: the text begins with another one."""
         if not isinstance(prefix, str):
-            raise InvalidError("a prefix is text", field=self.name, got=type(prefix).__name__)
+            raise InvalidError(
+                "a prefix is not a text",
+                field=self.name,
+                got=type(prefix).__name__,
+                hint="give a str",
+            )
         pattern, escape = literal_pattern(prefix)
         return Like(self.name, pattern + ANY, escape)
 

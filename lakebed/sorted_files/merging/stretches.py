@@ -55,8 +55,11 @@ class _Piece(msgspec.Struct, frozen=True):
 def stretches_of(
     reads: Sequence[PartRead], summaries: FileSummaries, columns: pa.Schema
 ) -> list[RowGroupStretch]:
-    """Return what is copied and what is merged, in the order of keys. columns: of the file to be
-    written. reads: of whole key ranges, without other conditions."""
+    """Return what is copied and what is merged, in the order of keys.
+
+    columns: of the file to be written.
+    reads: of whole key ranges, without other conditions.
+    """
     summaries.read([read.part for read in reads])
     found = [_spans(read, summaries.of(read.part)) for read in reads]
     lows = sorted(spans[0].low for spans in found if spans)

@@ -31,10 +31,14 @@ class Together(msgspec.Struct, frozen=True):
 def read_together(
     leaves: Sequence[Sequence[FilePart]], *, each: bool = False
 ) -> Iterator[list[Together]]:
-    """Yield the parts of one merge after the other. leaves: in key order.
+    """Yield the parts of one merge after the other.
+
+    leaves: in key order.
 
     Keys of one leaf are below those of the next, so merging the parts of several leaves gives the
-    rows of one after the other. each: read every leaf on its own.
+    rows of one after the other.
+
+    each: read every leaf on its own.
     """
     by_path: dict[str, list[FilePart]] = {}
     rows = 0

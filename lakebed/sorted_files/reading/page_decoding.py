@@ -50,7 +50,10 @@ class PageStretch(msgspec.Struct, frozen=True):
 def decoded(
     elements: Sequence[bytes], paths: Sequence[str], stretches: Sequence[PageStretch]
 ) -> list[pa.Table]:
-    """Return the rows of each stretch. elements: of the columns; paths: their names.
+    """Return the rows of each stretch.
+
+    elements: of the columns.
+    paths: their names.
 
     Raises:
         NotByPagesError: Arrow cannot decode them.

@@ -50,8 +50,10 @@ def read_part(
     share: Share,
     among: Container[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of a file. columns: those to give, whatever they were when it was
-    written. among: row groups of which no others are read.
+    """Yield the wanted rows of a file.
+
+    columns: those to give, whatever they were when it was written.
+    among: row groups of which no others are read.
 
     A row group is read with one request where the share allows it, else piece by piece.
 

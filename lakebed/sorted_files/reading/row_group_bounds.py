@@ -67,8 +67,11 @@ class RowGroupBounds:
 def bounds_of_pages(
     found: PageBounds, physical: int, stored: pa.DataType, wanted: pa.DataType
 ) -> tuple[FieldBounds, ...]:
-    """Return what is known of a field's values in each page. physical: how its values are stored;
-    stored, wanted: its type in the file, and in the table."""
+    """Return what is known of a field's values in each page.
+
+    physical: how its values are stored.
+    stored, wanted: its type in the file, and in the table.
+    """
     pages = []
     for page, is_null in enumerate(found.all_null):
         if is_null:

@@ -48,8 +48,9 @@ def folded(
 ) -> pa.RecordBatch | None:
     """Return one row for each key; None where a sum is too large, perhaps only on the way.
 
-    batches, spans: as `gathered` takes them; order: of the rows, whose segments are batches; keys:
-    where those called `names` are.
+    batches, spans: as `gathered` takes them.
+    order: of the rows, whose segments are batches.
+    keys: where those called `names` are.
     """
     segments, rows = order
     starts = np.empty(len(rows), np.int32)

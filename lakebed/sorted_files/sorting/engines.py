@@ -121,7 +121,11 @@ PLAIN = PlainEngine()
 
 
 def kernels_pay(rows: int, size: int = 0) -> bool:
-    """Return whether a job is done by kernels. rows, size: of the whole job, about; size: bytes."""
+    """Return whether a job is done by kernels.
+
+    rows, size: of the whole job, about.
+    size: bytes.
+    """
     is_large = rows >= COMPILED_ROWS_MIN or size >= COMPILED_BYTES_MIN
     return (is_large or always()) and available()
 

@@ -35,8 +35,11 @@ Span = tuple[int, int]
 def gathered(
     batches: Sequence[pa.RecordBatch], spans: Sequence[Span], segments: Segments, rows: Rows
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of batches in an order. spans: the first row of each batch that is wanted, and
-    the row behind the last; segments, rows: of each row its batch and its index in it."""
+    """Yield rows of batches in an order.
+
+    spans: the first row of each batch that is wanted, and the row behind the last.
+    segments, rows: of each row its batch and its index in it.
+    """
     if sum(batch.nbytes for batch in batches) > BYTES_MAX:
         starts = np.cumsum([0, *map(len, batches)], dtype=np.int64)
         indices = pa.array(starts[segments] + rows)

@@ -137,8 +137,10 @@ def merged_runs(
     job_rows: int,
     processing: ProcessingPass | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of runs inside a key range, in the order of their keys. job_rows: of the whole
-    job, about. processing: what is done with rows that are in order; none is left out.
+    """Yield the rows of runs inside a key range, in the order of their keys.
+
+    job_rows: of the whole job, about.
+    processing: what is done with rows that are in order; none is left out.
 
     Raises:
         ObjectMissingError: a run is not there any more. CorruptError: its bytes are not those that

@@ -55,9 +55,12 @@ class ColumnChoices(msgspec.Struct, frozen=True):
 
 
 def choose(schema: Schema, first: pa.Table, *, value_statistics: bool = False) -> ColumnChoices:
-    """Return how columns are written. first: the rows of the first row group, perhaps with some of
-    the columns only. value_statistics: whether columns of values have any, as far as they are of
-    one piece and not long."""
+    """Return how columns are written.
+
+    first: the rows of the first row group, perhaps with some of the columns only.
+    value_statistics: whether columns of values have any, as far as they are of one piece and not
+        long.
+    """
     there = set(first.column_names)
     keys = tuple(field.name for field in schema.key_fields if field.name in there)
     values = [field for field in schema.values if field.name in there]
@@ -93,7 +96,8 @@ def writer_options(
 ) -> dict[str, Any]:
     """Return options of `pyarrow.parquet.ParquetWriter` for some of the columns.
 
-    rows: of a page. codecs: of each of Parquet's columns, by its path.
+    rows: of a page.
+    codecs: of each of Parquet's columns, by its path.
     """
     return {
         "compression": dict(codecs),

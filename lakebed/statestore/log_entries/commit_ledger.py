@@ -41,8 +41,10 @@ def check_ledger(
 ) -> None:
     """Refuse a commit whose ledger is not that of its rows, or that takes records from nowhere.
 
-    changes: all of the commit. moved: names of the positions that it moves. rows: of the files
-    that it adds. merges_rows: whether the table makes one row of several.
+    changes: all of the commit.
+    moved: names of the positions that it moves.
+    rows: of the files that it adds.
+    merges_rows: whether the table makes one row of several.
 
     Raises:
         InvalidError: records are counted that no position and no item accounts for, or other rows
@@ -59,7 +61,10 @@ def check_ledger(
             case Advance():
                 times.append(change)
             case RecordGap() if _name(change) not in names:
-                raise InvalidError("a gap is recorded with the position behind it")
+                raise InvalidError(
+                    "a gap is recorded without the position behind it",
+                    hint="commit the position behind the gap with it",
+                )
             case _:
                 pass
     for count in counts:
@@ -69,7 +74,10 @@ def check_ledger(
                 "records are counted that were taken from nowhere", source=_name(count), hint=hint
             )
     if len({_name(count) for count in counts}) < len(counts):
-        raise InvalidError("a commit counts the records of a source split once")
+        raise InvalidError(
+            "the records of a source split are counted twice in one commit",
+            hint="add the counts of one source split up",
+        )
     stored = sum(count.tally.stored for count in counts)
     if counts and (stored < rows or (stored > rows and not merges_rows)):
         hint = "count each record that was stored, and no other"
@@ -87,7 +95,9 @@ def _check_times(
 ) -> None:
     """Refuse event times of records that were not taken, and rows in no window or in several."""
     if len({change.connection for change in times}) < len(times):
-        raise InvalidError("a commit moves the watermark of a connection once")
+        raise InvalidError(
+            "a watermark is moved twice in one commit", hint="give each connection one advance"
+        )
     for change in times:
         for split in change.splits:
             name = position_name(change.connection, split.source_split)

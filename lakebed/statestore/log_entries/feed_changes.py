@@ -73,7 +73,11 @@ class Define(msgspec.Struct, frozen=True, array_like=True, tag="define"):
     def check(self, state: TableState) -> None:
         connection_id(self.connection)
         if self.version < 1:
-            raise InvalidError("versions of a definition count from 1", version=self.version)
+            raise InvalidError(
+                "a definition's version is below 1",
+                version=self.version,
+                hint="count versions from 1",
+            )
         for name in self.source_splits:
             position_name(self.connection, name)
         check_splits(self.source_splits)
@@ -105,7 +109,11 @@ class Count(msgspec.Struct, frozen=True, array_like=True, tag="count"):
         position_name(self.connection, self.source_split)
         self.tally.check()
         if self.errors_in_row < 0:
-            raise InvalidError("errors are counted from 0", errors_in_row=self.errors_in_row)
+            raise InvalidError(
+                "errors in a row are fewer than none",
+                errors_in_row=self.errors_in_row,
+                hint="count them from 0",
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         known = connection_of(state, self.connection)
@@ -127,9 +135,17 @@ class TakeItems(msgspec.Struct, frozen=True, array_like=True, tag="items"):
     def check(self, state: TableState) -> None:
         known = known_connection(state, self.connection)
         if any(len(item) != ITEM_BYTES for item in self.items):
-            raise InvalidError("an item has a name of 16 bytes", connection=self.connection)
+            raise InvalidError(
+                "an item's name has another length",
+                connection=self.connection,
+                hint=f"give names of {ITEM_BYTES} bytes",
+            )
         if not self.items or len(set(self.items)) < len(self.items):
-            raise InvalidError("a commit takes some items, each once", connection=self.connection)
+            raise InvalidError(
+                "a commit takes no item, or one twice",
+                connection=self.connection,
+                hint="name at least one item, and each once",
+            )
         taken = taken_items(state, known, self.items)
         if taken:
             raise ItemsTakenError(
@@ -162,7 +178,11 @@ class ForgetItems(msgspec.Struct, frozen=True, array_like=True, tag="forget_item
 
     def check(self, state: TableState) -> None:
         if self.below > state.head().floor:
-            raise InvalidError("items are forgotten below the write floor", below=self.below)
+            raise InvalidError(
+                "items are forgotten above the write floor",
+                below=self.below,
+                hint=f"forget what lies below {state.head().floor}, the write floor",
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         forget_items(state, self.below)
@@ -180,7 +200,11 @@ class ForgetOldItems(msgspec.Struct, frozen=True, array_like=True, tag="forget_o
     def check(self, state: TableState) -> None:
         known_connection(state, self.connection)
         if self.seconds < ONCE_SECONDS_MIN:
-            raise InvalidError("items are known for a minute at the least", seconds=self.seconds)
+            raise InvalidError(
+                "items are known for too short a time",
+                seconds=self.seconds,
+                hint=f"let them be known for {ONCE_SECONDS_MIN} seconds or more",
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         known = connection_of(state, self.connection)
@@ -207,7 +231,9 @@ class RecordGap(msgspec.Struct, frozen=True, array_like=True, tag="gap"):
         check_version(state, self.connection, self.version)
         position_name(self.connection, self.source_split)
         if len(self.reason.encode("utf-8", "replace")) > REASON_BYTES_MAX:
-            raise InvalidError("a reason is too long", bytes_max=REASON_BYTES_MAX)
+            raise InvalidError(
+                "a reason is too long", bytes_max=REASON_BYTES_MAX, hint="shorten the reason"
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         known = connection_of(state, self.connection)

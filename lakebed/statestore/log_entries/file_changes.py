@@ -18,6 +18,13 @@ from lakebed.statestore.table_state.state import Moment, TableState
 from lakebed.statestore.table_state.sums import damaged
 
 
+def refuse_known(state: TableState, name: FileName) -> None:
+    """Refuse a file that the table knows. Raises: InvalidError."""
+    if state.knows_file(name):
+        hint = "store the rows under a new name: a file is added once"
+        raise InvalidError("the table knows this file already", file=name.hex(), hint=hint)
+
+
 class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
     """New rows. A reference to a partition that has been split enters its leaves (H17)."""
 
@@ -25,8 +32,7 @@ class AddFiles(msgspec.Struct, frozen=True, array_like=True, tag="add"):
 
     def check(self, state: TableState) -> None:
         for name in {r.file.name for r in self.files}:
-            if state.knows_file(name):
-                raise InvalidError("a file is added once", file=name.hex())
+            refuse_known(state, name)
         check_references(state, self.files)
 
     def apply(self, state: TableState, moment: Moment) -> None:
@@ -43,9 +49,15 @@ class ClaimFiles(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
 
     def check(self, state: TableState) -> None:
         if state.job(self.job) is not None:
-            raise InvalidError("a job claims once", job=self.job)
+            raise InvalidError(
+                "the job has a claim: a job claims once", job=self.job, hint="claim for another job"
+            )
         if not self.inputs or len(set(self.inputs)) < len(self.inputs):
-            raise InvalidError("a job claims some files, each once", job=self.job)
+            raise InvalidError(
+                "a job claims no file, or one twice",
+                job=self.job,
+                hint="name at least one file, and each once",
+            )
         held = {r.file.name: job for r, job in state.references(self.partition)}
         for name in self.inputs:
             if name not in held:
@@ -94,9 +106,12 @@ class ReplaceFiles(msgspec.Struct, frozen=True, array_like=True, tag="replace"):
         if self.output is None:
             return
         if not job.partition == self.partition == self.output.partition:
-            raise InvalidError("a job's output belongs where it claimed", job=self.job)
-        if state.knows_file(self.output.file.name):
-            raise InvalidError("a file is added once", file=self.output.file.name.hex())
+            raise InvalidError(
+                "a job's output does not belong where it claimed",
+                job=self.job,
+                hint=f"write it to partition {job.partition}",
+            )
+        refuse_known(state, self.output.file.name)
         check_references(state, (self.output,))
 
     def apply(self, state: TableState, moment: Moment) -> None:
@@ -133,7 +148,11 @@ class RemoveGarbage(msgspec.Struct, frozen=True, array_like=True, tag="remove"):
     def check(self, state: TableState) -> None:
         for name in self.files:
             if state.references_of(name):
-                raise InvalidError("a referenced file is no garbage", file=name.hex())
+                raise InvalidError(
+                    "a referenced file is no garbage",
+                    file=name.hex(),
+                    hint="remove files that no leaf refers to",
+                )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         for name in self.files:
@@ -151,7 +170,11 @@ class RaiseFloor(msgspec.Struct, frozen=True, array_like=True, tag="floor"):
 
     def check(self, state: TableState) -> None:
         if self.floor > state.head().number:
-            raise InvalidError("the floor lies above the log", floor=self.floor)
+            raise InvalidError(
+                "the floor lies above the log",
+                floor=self.floor,
+                hint=f"give a number of the log, at most {state.head().number}",
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write("UPDATE head SET floor = max(floor, ?)", (self.floor,))

@@ -37,7 +37,11 @@ class ResetPosition(msgspec.Struct, frozen=True, array_like=True, tag="reset_pos
         _check_expected(state, self.connection, self.source_split, self.expected)
         before = 0 if self.expected is None else sent_revision(self.expected)
         if sent_revision(self.value) != before + 1:
-            raise InvalidError("a position that is reset has the next revision", revision=before)
+            raise InvalidError(
+                "a position is reset without the next revision",
+                revision=before,
+                hint=f"give it revision {before + 1}",
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         name = position_name(self.connection, self.source_split)
@@ -80,7 +84,11 @@ def sent_revision(value: bytes) -> int:
     try:
         return decode_position(value).revision
     except CorruptError as error:
-        raise InvalidError("not a position", value=value[:40].hex()) from error
+        raise InvalidError(
+            "the value is not a position",
+            value=value[:40].hex(),
+            hint="send the bytes of a position as the table gives them",
+        ) from error
 
 
 def _check_operator(who: str, why: str) -> None:

@@ -20,6 +20,7 @@ from lakebed.statestore.log_entries.file_changes import (
     ReleaseClaim,
     change_each,
     collect_if_unreferenced,
+    refuse_known,
 )
 from lakebed.statestore.log_entries.table_changes import grow
 from lakebed.statestore.table_state.placing import split_references
@@ -66,7 +67,9 @@ class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ran
         self._check_ranges(state)
         for _, shares in self.shares:
             if any(min(weights, default=0) < 0 for _, weights in shares):
-                raise InvalidError("shares are no weights")
+                raise InvalidError(
+                    "a share is negative", hint="give each new leaf a weight of 0 or more"
+                )
         if self.files and self.files != digest_of_files(leaves_in_ranges(state, self.key_ranges)):
             hint = "count again: files came or went since"
             raise ConflictError("the ranges do not hold what was counted", hint=hint)
@@ -74,15 +77,25 @@ class DeleteRanges(msgspec.Struct, frozen=True, array_like=True, tag="delete_ran
     def _check_ranges(self, state: TableState) -> None:
         ranges = self.key_ranges
         if not ranges or any(r.is_empty for r in ranges):
-            raise InvalidError("a range to delete is empty")
+            raise InvalidError(
+                "no range to delete is given, or one is empty",
+                hint="give ranges that begin before they end",
+            )
         if any(a.max is None or a.max >= b.min for a, b in pairwise(ranges)):
-            raise InvalidError("ranges to delete are sorted, and none meets another")
+            raise InvalidError(
+                "ranges to delete are not in order, or two meet",
+                hint="sort them, and join those that meet",
+            )
         fields = state.schema().row_keys
         for end in (end for r in ranges for end in (r.min, r.max or b"")):
             try:
                 prefix_values(fields, end)
             except ValueError as error:
-                raise InvalidError("a range to delete ends at no key", problem=error) from None
+                raise InvalidError(
+                    "a range to delete ends at no key",
+                    problem=error,
+                    hint="give the encoded values of leading row keys",
+                ) from None
 
     def apply(self, state: TableState, moment: Moment) -> None:
         shares = dict(self.shares)
@@ -107,10 +120,14 @@ class RecordDeleted(msgspec.Struct, frozen=True, array_like=True, tag="record_de
     rows: int
 
     def check(self, state: TableState) -> None:
-        if state.knows_file(self.file.name):
-            raise InvalidError("a file is added once", file=self.file.name.hex())
+        refuse_known(state, self.file.name)
         if self.rows < 1:
-            raise InvalidError("a file has rows", file=self.file.name.hex(), rows=self.rows)
+            raise InvalidError(
+                "a file of deleted rows has no rows",
+                file=self.file.name.hex(),
+                rows=self.rows,
+                hint="record files that have rows",
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         collect_if_unreferenced(state, self.file.name, self.file.size, moment)

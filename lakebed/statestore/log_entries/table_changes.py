@@ -67,7 +67,10 @@ class SetProcessing(msgspec.Struct, frozen=True, array_like=True, tag="processin
 
     def check(self, state: TableState) -> None:
         if state.head().number:
-            raise InvalidError("processing is given when a table is created")
+            raise InvalidError(
+                "processing is given to a table that is there already",
+                hint="change it by `ChangeProcessing`",
+            )
         checked_processing(processing_from_json(dict(self.processing)), state.schema())
 
     def apply(self, state: TableState, moment: Moment) -> None:
@@ -123,13 +126,23 @@ class Split(msgspec.Struct, frozen=True, array_like=True, tag="split"):
         if leaf is None or not leaf.is_leaf:
             raise ConflictError("the partition is not a leaf any more", partition=self.partition)
         if not self.points:
-            raise InvalidError("a split has a point", partition=self.partition)
+            raise InvalidError(
+                "a split has no point", partition=self.partition, hint="give at least one point"
+            )
         if self.dimension:
-            raise InvalidError("a split is on whole keys", dimension=self.dimension)
+            raise InvalidError(
+                "a split is by one row key: splits are on whole keys",
+                dimension=self.dimension,
+                hint="give dimension 0",
+            )
         _check_points(self.points, own_key_range(state, self.partition), state.schema())
         for _, weights in self.shares:
             if len(weights) != len(self.points) + 1 or min(weights) < 0:
-                raise InvalidError("shares are one weight for each new leaf", got=weights)
+                raise InvalidError(
+                    "the shares of a file are not one weight for each new leaf",
+                    got=weights,
+                    hint=f"give {len(self.points) + 1} weights of 0 or more",
+                )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         leaf = state.partition(self.partition)
@@ -213,7 +226,7 @@ class ChangeSchema(msgspec.Struct, frozen=True, array_like=True, tag="schema"):
                 "the schema was changed meanwhile", version=schema.version, hint=hint
             )
         if not self.changes:
-            raise InvalidError("no field to change")
+            raise InvalidError("no field is changed", hint="name at least one change")
         after = changed(schema, self.changes, at=Micros(0))
         processing = state.processing()
         if processing is not None:
@@ -292,14 +305,24 @@ def set_processing(schema: Schema, processing: Processing | None) -> tuple[SetPr
 
 def _check_points(points: tuple[bytes, ...], key_range: KeyRange, schema: Schema) -> None:
     if any(a >= b for a, b in pairwise(points)):
-        raise InvalidError("split points are sorted, each once")
+        raise InvalidError(
+            "split points are not in order, or one comes twice",
+            hint="sort them, and name each once",
+        )
     if points and not (splits(key_range, points[0]) and splits(key_range, points[-1])):
-        raise InvalidError("a split point lies outside the partition")
+        raise InvalidError(
+            "a split point lies outside the partition",
+            hint="give points between the least key and the end of the partition",
+        )
     for point in points:
         try:
             prefix_values(schema.row_keys, point)
         except ValueError as error:
-            raise InvalidError("a split point is no key", problem=error) from None
+            raise InvalidError(
+                "a split point is no key",
+                problem=error,
+                hint="give the encoded values of leading row keys",
+            ) from None
     check_reached(points, key_range, schema.row_keys)
 
 

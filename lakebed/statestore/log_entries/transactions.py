@@ -140,7 +140,11 @@ class PositionChange(msgspec.Struct, frozen=True, array_like=True):
 
     def check(self, state: TableState) -> None:
         if self.name.startswith(OWN_NAMES) or not 0 < len(self.name.encode()) <= NAME_BYTES_MAX:
-            raise InvalidError("not the name of a position", position=ascii(self.name)[:80])
+            raise InvalidError(
+                "the name is not one of a position",
+                position=ascii(self.name)[:80],
+                hint=f"give 1 to {NAME_BYTES_MAX} bytes that do not begin with `{OWN_NAMES}`",
+            )
         begins = 0 if self.expected is None else sent_revision(self.expected)
         if sent_revision(self.value) != begins + 1:
             hint = "a position's revision rises by one with each commit"

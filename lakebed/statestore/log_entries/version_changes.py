@@ -48,7 +48,11 @@ class RaiseHorizon(msgspec.Struct, frozen=True, array_like=True, tag="horizon"):
 
     def check(self, state: TableState) -> None:
         if self.horizon > state.head().number:
-            raise InvalidError("the horizon lies above the log", horizon=self.horizon)
+            raise InvalidError(
+                "the horizon lies above the log",
+                horizon=self.horizon,
+                hint=f"give a number of the log, at most {state.head().number}",
+            )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         state.write(
@@ -175,7 +179,11 @@ class MoveFollower(msgspec.Struct, frozen=True, array_like=True, tag="move_follo
             hint = "another process follows under this name: give each a name of its own"
             raise ConflictError("the follower has moved", number=found.number, hint=hint)
         if self.number < self.expected:
-            raise InvalidError("a follower does not go back", number=found.number)
+            raise InvalidError(
+                "a follower does not go back",
+                number=found.number,
+                hint=f"give {found.number}, or a number behind it",
+            )
         _check_in_log(state, self.number)
 
     def apply(self, state: TableState, moment: Moment) -> None:

@@ -54,7 +54,10 @@ class Advance(msgspec.Struct, frozen=True, array_like=True, tag="advance"):
             position_name(self.connection, split.source_split)
         check_splits(tuple(split.source_split for split in self.splits))
         if not self.splits:
-            raise InvalidError("event time comes from some source split")
+            raise InvalidError(
+                "event times are given without a source split",
+                hint="name the source split that they come from",
+            )
         check_windows(self.windows, self.rules)
         self._check_sealed(state, known)
         ends = (window.start + self.rules.window for window in self.windows)
@@ -87,7 +90,11 @@ class Advance(msgspec.Struct, frozen=True, array_like=True, tag="advance"):
                     hint="stage the batch again: these rows are late now",
                 )
             if window.late and not is_sealed:
-                raise InvalidError("rows are not late in an open window", start=window.start)
+                raise InvalidError(
+                    "rows are called late in an open window",
+                    start=window.start,
+                    hint="count them as rows of the window",
+                )
 
     def apply(self, state: TableState, moment: Moment) -> None:
         known = connection_of(state, self.connection)

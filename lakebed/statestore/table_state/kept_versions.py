@@ -168,8 +168,11 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def holders(state: TableState, *, before: Micros, now: Micros) -> tuple[Holder, ...]:
-    """Return who keeps versions, and what each costs. before: garbage from before is past its
-    delay. now: pins and followers whose time is over are left out."""
+    """Return who keeps versions, and what each costs.
+
+    before: garbage from before is past its delay.
+    now: pins and followers whose time is over are left out.
+    """
     found = [
         *(Holder(kind="tag", name=t.name, number=t.number, until=None) for t in tags_of(state)),
         *(

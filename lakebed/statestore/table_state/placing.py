@@ -83,15 +83,27 @@ def check_references(state: TableState, references: Sequence[FileReference]) -> 
         id_ = reference.partition
         if id_ not in key_ranges:
             if state.partition(id_) is None:
-                raise InvalidError("no such partition", partition=id_)
+                raise InvalidError(
+                    "the table has no such partition",
+                    partition=id_,
+                    hint="read the state again, and name a partition that it has",
+                )
             key_ranges[id_] = own_key_range(state, id_)
         if not key_ranges[id_].overlaps(reference.bounds.as_range()):
             name = reference.file.name.hex()
-            raise InvalidError("a file's keys lie outside its partition", file=name, partition=id_)
+            raise InvalidError(
+                "a file's keys lie outside its partition",
+                file=name,
+                partition=id_,
+                hint="refer to the file from the partition that holds its keys",
+            )
     if len(references) > 1:
         written = placed(state, references)
         if len({(r.partition, r.file.name) for r in written}) < len(written):
-            raise InvalidError("a file has one reference in a leaf")
+            raise InvalidError(
+                "a file has more than one reference in a leaf",
+                hint="give a leaf one reference to each file",
+            )
 
 
 def add_references(state: TableState, references: Iterable[FileReference]) -> None:

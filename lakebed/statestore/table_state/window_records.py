@@ -116,7 +116,10 @@ def windows_of(
     after: int | None = None,
 ) -> Iterator[Window]:
     """Yield windows of a connection by their end, first the row that stands for the oldest.
-    sealed: only those that are, or are not. after: only those that end later."""
+
+    sealed: only those that are, or are not.
+    after: only those that end later.
+    """
     query = (
         "SELECT end, seconds, rows, late, sealed, revision, number FROM windows"
         " WHERE connection = ?1 AND end >= ?2 AND (?3 IS NULL OR (sealed IS NOT NULL) = ?3)"

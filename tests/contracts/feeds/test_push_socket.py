@@ -101,7 +101,7 @@ def test_records_may_have_their_lengths_before_them() -> None:
 def test_a_record_that_is_too_large_closes_its_socket_and_no_other(served: Served) -> None:
     with closing(served.connect()) as other, closing(served.connect()) as connection:
         connection.sendall(b"x" * 101)
-        hear(connection, b"NO the record is too large (bytes_max=100)\n")
+        hear(connection, b"NO the record is too large (bytes_max=100): send smaller records\n")
         assert connection.recv(1) == b""
         other.sendall(b"a\n")
         hear(other, b"OK 1\n")

@@ -125,7 +125,7 @@ def test_letters_are_shown_with_the_last_that_was_told_of_their_job() -> None:
     assert (named.table, named.job, named.reason) == (NAME, "monday", "invalid: no such file")
     assert json.loads(named.body)["files"] == ["gone.csv"]
     assert named.receives == 3
-    assert nameless.reason.startswith("invalid: not a message of users")
+    assert nameless.reason.startswith("invalid: the message is not one that users send")
     assert story.letters.show([], NAME, letters_max=10) == [named]
     assert story.queues.open(INGEST_QUEUE).depth() == (0, 2)
 

@@ -229,7 +229,7 @@ def test_what_is_not_named_as_segments_are_is_neither_read_nor_deleted(
 
 
 def test_a_source_split_of_another_source_is_refused(world: World) -> None:
-    with pytest.raises(InvalidError, match="not a source split of what is pushed"):
+    with pytest.raises(InvalidError, match="no such source split"):
         SegmentSource(world.store, clock=world.clock).open(SourceSplit("x", "x"), 0)
 
 

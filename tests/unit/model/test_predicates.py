@@ -194,7 +194,7 @@ def test_pythons_own_and_is_caught() -> None:
         (field("fare") >= 4) and (field("fare") <= 5)
     with pytest.raises(InvalidError, match="has a name"):
         field(4)  # type: ignore[arg-type]  # is the point
-    with pytest.raises(InvalidError, match="a prefix is text"):
+    with pytest.raises(InvalidError, match="a prefix is not a text"):
         field("id").starts_with(4)  # type: ignore[arg-type]  # is the point
 
 

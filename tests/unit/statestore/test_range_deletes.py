@@ -229,7 +229,7 @@ def test_what_a_job_left_out_is_garbage_from_its_entry_on_and_recorded_once() ->
     (again,) = story.new_files("all", again=2)
     with pytest.raises(InvalidError, match="added once"):
         change.check(story.state)
-    with pytest.raises(InvalidError, match="has rows"):
+    with pytest.raises(InvalidError, match="has no rows"):
         RecordDeleted(again.file, 0).check(story.state)
 
 

@@ -199,9 +199,9 @@ def test_bounds_reach_into_the_leaf_also_where_keys_differ_only_after_24_bytes()
 @pytest.mark.parametrize(
     ("points", "says"),
     [
-        ((), "has a point"),
-        ((point("c"), point("b")), "sorted"),
-        ((point("c"), point("c")), "sorted"),
+        ((), "has no point"),
+        ((point("c"), point("b")), "not in order"),
+        ((point("c"), point("c")), "not in order"),
         ((point("m"),), "outside"),
         ((point("c"), point("z")), "outside"),
         ((b"",), "outside"),

@@ -64,8 +64,11 @@ class Asking:
         next_token: str = "",
         **asked: object,
     ) -> Iterator[Any]:
-        """Yield what a list has under a key, page by page. token: what a page is asked by;
-        next_token: what the page before calls it, if otherwise."""
+        """Yield what a list has under a key, page by page.
+
+        token: what a page is asked by.
+        next_token: what the page before calls it, if otherwise.
+        """
         for _ in range(PAGES_MAX):
             answer = self.ask(needs, call, **asked)
             yield from answer.get(key) or ()

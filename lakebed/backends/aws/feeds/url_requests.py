@@ -53,7 +53,11 @@ def request_of(event: Mapping[str, Any]) -> UrlRequest:
         found = msgspec.convert(event, _Event)
         body = _body_of(found)
     except ValueError as error:
-        raise InvalidError("not a request to a function's URL", reason=error) from None
+        raise InvalidError(
+            "the event is not a request to a function's URL",
+            reason=error,
+            hint="call the function by its URL, not by an invocation",
+        ) from None
     headers = {name.lower(): value for name, value in found.headers.items()}
     headers.pop(OF_PIECES, None)
     headers.setdefault("content-length", str(len(body or b"")))

@@ -43,7 +43,8 @@ def submit_conf(
     """Return all settings of Spark for a run. Those that are ours say where code and packages are,
     and what the driver is told: no message may say otherwise.
 
-    asked: by the message. of_driver: what the driver's variables begin with on the platform.
+    asked: by the message.
+    of_driver: what the driver's variables begin with on the platform.
     """
     own = BulkImportEnvironment(
         **{name: getattr(environment, name) for name in BulkImportEnvironment.__struct_fields__}
