@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
+FeedRow = Annotated[str, msgspec.Meta(pattern=r"^F[1-9]\d*$")]
 LIST = Path(__file__).with_name("breaks.toml")
 
 
 class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of one place that takes a feature or a rule away. rows: of docs/map.md. rules: of
-    docs/protocol.md. old: stands once in the file. tests: names by file; every one of them must
-    fail."""
+    """A change of one place that takes a feature or a rule away. rows: of docs/map.md, 30 or F39.
+    rules: of docs/protocol.md. old: stands once in the file. tests: names by file; every one of
+    them must fail."""
 
-    rows: list[int] = []
+    rows: list[int | FeedRow] = []
     rules: list[str] = []
     says: str
     file: str
@@ -25,7 +27,7 @@ class Break(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def names(self) -> list[str]:
-        """Rows and rules, as one asks for them: `30`, `H7`."""
+        """Rows and rules, as one asks for them: `30`, `F39`, `H7`."""
         return [*map(str, self.rows), *self.rules]
 
     @property

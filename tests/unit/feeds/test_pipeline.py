@@ -37,6 +37,7 @@ from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.table_state.feed_records import connection_of, gaps_of
 
 CONNECTION = FeedConnection(connection_id("ab" * 16), 1)
+LIMITS = RotationLimits(size=100, records=50, seconds=10, idle_seconds=2)
 
 
 class Lines:
@@ -129,9 +130,12 @@ class Given:
         self.pipeline = self.another()
 
     def another(
-        self, *, records_gaps: bool = False, held: HeldBytes | None = None
+        self,
+        *,
+        records_gaps: bool = False,
+        held: HeldBytes | None = None,
+        limits: RotationLimits = LIMITS,
     ) -> Pipeline[pa.RecordBatch]:
-        limits = RotationLimits(size=100, records=50, seconds=10, idle_seconds=2)
         return Pipeline[pa.RecordBatch](
             table=self.table,
             connection=CONNECTION,

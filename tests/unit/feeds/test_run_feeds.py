@@ -1,6 +1,7 @@
 """Feeds of a lake in a directory: each line once, whoever runs them and however often, also when an
 answer is lost (protocol R4)."""
 
+import logging
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,15 @@ import pytest
 
 import lakebed
 from lakebed.errors import InvalidError, LakebedError, TableBusyError, UnknownOutcomeError
+from lakebed.feeds import pipeline
 from lakebed.feeds.run_feeds import FeedDone
 from lakebed.model.names import TransactionNumber
+from lakebed.observe.events import FEED_PROGRESSED
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.transactions import Transaction
 
-FEEDS = '[feed.access]\nfiles = "{folder}/*.log"\nrotate_bytes = 400\n'
+ROTATE_BYTES = 400
+FEEDS = f'[feed.access]\nfiles = "{{folder}}/*.log"\nrotate_bytes = {ROTATE_BYTES}\n'
 
 
 class FedLake:
@@ -72,6 +76,24 @@ def test_lines_are_landed_once_and_new_ones_with_the_next_run(fed: FedLake) -> N
     fed.write("c.log", 1)
     assert fed.run().tally.read == 6
     fed.check()
+
+
+@pytest.mark.parametrize("read_bytes", [ROTATE_BYTES * 2, ROTATE_BYTES // 8])
+def test_rounds_that_are_full_are_within_a_tenth_of_the_limit(
+    fed: FedLake,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    read_bytes: int,
+) -> None:
+    monkeypatch.setattr(pipeline, "READ_BYTES", read_bytes)
+    fed.write("a.log", 300)
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        fed.run()
+    said = [vars(one) for one in caplog.records if vars(one).get("event") == FEED_PROGRESSED]
+    *full, last = [one["facts"]["bytes_count"] for one in said]
+    assert len(full) > 4
+    assert all(abs(size - ROTATE_BYTES) <= ROTATE_BYTES / 10 for size in full), full
+    assert sum(full) + last == sum(len(line) + 1 for line in fed.written)
 
 
 def test_rows_are_sorted_by_file_and_byte(fed: FedLake) -> None:

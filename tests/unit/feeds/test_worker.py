@@ -86,6 +86,7 @@ class Bench:
         self.rules = RestartRules(max=3, seconds_min=1, seconds_max=8)
         self.wanted: Mapping[str, int] = {}
         self.flush = 0
+        self.statistics_seconds = 5.0
         self.unreadable: LakebedError | None = None
         self.worker = FeedWorker[Any](
             worker=WorkerId("w"),
@@ -107,6 +108,7 @@ class Bench:
                 version=version,
                 restarts=self.rules,
                 flush=self.flush,
+                statistics_seconds=self.statistics_seconds,
                 open=lambda name=name: self._open(name),  # type: ignore[misc]  # bound now
             )
             for name, version in self.wanted.items()
@@ -304,6 +306,20 @@ def test_what_lies_in_a_spool_is_measured_in_bytes_and_in_percent(
     said = [vars(record) for record in caplog.records if "facts" in vars(record)]
     (facts,) = [one["facts"] for one in said if one["event"] == events.FEED_MEASURED]
     assert (facts["spooled_bytes"], facts["spool_percent"]) == (77, 41)
+
+
+def test_a_pipeline_is_measured_each_time_that_its_seconds_have_passed(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.wanted = {"a": 1}
+    bench.statistics_seconds = 3.0
+    measured = []
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        for _ in range(8):
+            bench.pass_time(1)
+            said = [vars(record).get("event") for record in caplog.records]
+            measured.append(said.count(events.FEED_MEASURED))
+    assert measured == [1, 1, 1, 2, 2, 2, 3, 3], "after each second"
 
 
 def test_a_wish_is_given_to_a_pipeline_once(bench: Bench) -> None:
