@@ -4,6 +4,7 @@ both are compacted, split, swept and cleared."""
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,12 @@ class FedWorld(World):
         found = self.auditors[self.fed.id]
         assert isinstance(found, FedAuditor)
         return found
+
+    def counts(self) -> Counter[str]:
+        """Return how often each thing happened, to the source too."""
+        return super().counts() + Counter(
+            {str(kind): n for kind, n in self.source.happened.items()}
+        )
 
     def some_table(self, machine: Machine) -> OpenTable:
         """Return one of the two tables."""
