@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lakebed.backends.faulty import Fault
+from lakebed.backends.faulty import Fault, RegistryFault
 from tests.simulation.faults.weather import Mishap
 from tests.simulation.feeds.model_source import SourceMishap
 
@@ -28,7 +28,12 @@ KINDS = (
     *(f"killed {moment} {effect}" for effect in KILLED_AT for moment in ("before", "after")),
 )
 """What happens in whole lakes."""
-KINDS_OF_SOURCES = tuple(map(str, SourceMishap))
+KINDS_OF_SOURCES = (
+    *map(str, SourceMishap),
+    *map(str, RegistryFault),
+    *(f"killed {at} {effect}" for effect in ("beat", "claim") for at in ("before", "after")),
+)
+"""What happens to sources, and to leases of their splits."""
 KINDS_OF_FEEDS = (
     Fault.ANOTHER_BEFORE_APPEND,
     Fault.ANOTHER_ELSEWHERE,
@@ -40,6 +45,9 @@ KINDS_OF_FEEDS = (
     Mishap.STALL_DAYS,
     Mishap.CLOCK_AHEAD,
     Mishap.CLOCK_BEHIND,
+    Mishap.CLOCK_MONTHS_AHEAD,
+    Mishap.CLOCK_MONTHS_BEHIND,
+    Mishap.IDLE_MONTHS,
     Mishap.CACHE_LOST,
     Mishap.CACHE_KEPT,
     Mishap.SNAPSHOT_DAMAGED,

@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation.feeds.fed_world import FedWorld
 from tests.simulation.feeds.landed_world import LandedWorld
+from tests.simulation.feeds.leased_world import LeasedWorld
 from tests.simulation.feeds.once_world import OnceWorld
 from tests.simulation.feeds.pushed_world import PushedWorld
 from tests.simulation.feeds.routed_world import RoutedWorld
@@ -29,6 +30,7 @@ CASES_OF = {
     PushedWorld: some(0, 4),
     RoutedWorld: some(1, 8),
     LandedWorld: some(1, 4),
+    LeasedWorld: some(2, 4),
 }
 ENOUGH = 500
 """Worlds in which every fault happens."""
@@ -97,3 +99,11 @@ def test_a_child_of_a_landing_table_is_told_what_it_missed_under_faults(
     seeds: Sequence[int], worlds: Seeds
 ) -> None:
     worlds.run(LandedWorld, seeds)
+
+
+@pytest.mark.timeout(900)
+@cases(LeasedWorld)
+def test_workers_with_leases_take_each_record_once_under_faults(
+    seeds: Sequence[int], worlds: Seeds
+) -> None:
+    worlds.run(LeasedWorld, seeds)
