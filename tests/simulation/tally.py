@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lakebed.backends.faulty import Fault, RegistryFault
 from tests.simulation.faults.weather import Mishap
+from tests.simulation.feeds.fed_rows import TimeMishap
 from tests.simulation.feeds.model_source import SourceMishap
 
 KILLED_AT = (
@@ -32,8 +33,9 @@ KINDS_OF_SOURCES = (
     *map(str, SourceMishap),
     *map(str, RegistryFault),
     *(f"killed {at} {effect}" for effect in ("beat", "claim") for at in ("before", "after")),
+    *map(str, TimeMishap),
 )
-"""What happens to sources, and to leases of their splits."""
+"""What happens to sources, to leases of their splits, and in event time."""
 KINDS_OF_FEEDS = (
     Fault.ANOTHER_BEFORE_APPEND,
     Fault.ANOTHER_ELSEWHERE,

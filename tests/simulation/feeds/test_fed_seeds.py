@@ -13,6 +13,7 @@ from tests.simulation.feeds.leased_world import LeasedWorld
 from tests.simulation.feeds.once_world import OnceWorld
 from tests.simulation.feeds.pushed_world import PushedWorld
 from tests.simulation.feeds.routed_world import RoutedWorld
+from tests.simulation.feeds.timed_world import TimedWorld
 from tests.simulation.tally import KINDS_OF_FEEDS, Tally, gathered
 from tests.simulation.test_seeds import CHOSEN, cases_of, fail_with, seeds_of, story_of
 
@@ -31,6 +32,7 @@ CASES_OF = {
     RoutedWorld: some(1, 8),
     LandedWorld: some(1, 4),
     LeasedWorld: some(2, 4),
+    TimedWorld: some(3, 4),
 }
 ENOUGH = 500
 """Worlds in which every fault happens."""
@@ -107,3 +109,9 @@ def test_workers_with_leases_take_each_record_once_under_faults(
     seeds: Sequence[int], worlds: Seeds
 ) -> None:
     worlds.run(LeasedWorld, seeds)
+
+
+@pytest.mark.timeout(900)
+@cases(TimedWorld)
+def test_sealed_windows_are_complete_under_faults(seeds: Sequence[int], worlds: Seeds) -> None:
+    worlds.run(TimedWorld, seeds)
