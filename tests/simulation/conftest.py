@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +44,13 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def tally(pytestconfig: pytest.Config) -> Tally:
     return pytestconfig.stash.setdefault(KEY, Tally())
+
+
+@pytest.fixture
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run, whatever the number of workers."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "simulated"
 
 
 @pytest.hookimpl(trylast=True)

@@ -317,6 +317,11 @@ class World:
         """Look at the rows of a table as a fresh reader."""
         check_rows(self, machine, table, auditor)
 
+    def counts(self) -> Counter[str]:
+        """Return how often each thing happened."""
+        both = self.weather.fired + self.weather.happened
+        return Counter({str(kind): count for kind, count in both.items()})
+
     def close(self) -> None:
         """Forget the world."""
         make_states_large(large=False)
@@ -377,9 +382,3 @@ class _Requests(dict[Any, Request]):
 
     def __missing__(self, digest: Any) -> Request:  # noqa: ANN401 - a digest
         return self._truth.asked[digest].request
-
-
-def counted(world: World) -> Counter[str]:
-    """Return how often each thing happened."""
-    both = world.weather.fired + world.weather.happened
-    return Counter({str(kind): count for kind, count in both.items()})

@@ -12,9 +12,11 @@ import pytest
 from tests.mutations.breaks import Break, breaks
 from tests.simulation.feeds.fed_twins import FED_TWINS
 from tests.simulation.feeds.landed_twins import LANDED_TWINS
+from tests.simulation.feeds.leased_world import LEASED_TWINS
 from tests.simulation.feeds.once_world import ONCE_TWINS
 from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.feeds.routed_twins import ROUTED_TWINS
+from tests.simulation.feeds.timed_world import TIMED_TWINS
 from tests.simulation.twins import TWINS
 from tests.simulation.versions.version_twins import VERSION_TWINS
 from tests.tidy.source import ROOT, Source, project_files
@@ -37,7 +39,7 @@ def rules() -> dict[str, str]:
 
 RULES = rules()
 FEEDS_TWINS = {*FED_TWINS, *PUSHED_TWINS, *ROUTED_TWINS, *ONCE_TWINS, *LANDED_TWINS}
-ALL_TWINS = {*TWINS, *FEEDS_TWINS, *VERSION_TWINS}
+ALL_TWINS = {*TWINS, *FEEDS_TWINS, *LEASED_TWINS, *TIMED_TWINS, *VERSION_TWINS}
 SEEN_BY_MANY = {"H13", "H30"}
 """No small break fits: one is seen by a log of 2,000 entries, which takes minutes; the other says
 what nothing relies on."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any
 
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.model.feeds.replays import origin_of, replay_of
+from lakebed.model.feeds.windows import WindowRules
 from lakebed.model.names import ConnectionId
 from lakebed.model.schema import Schema, schema_of
 from lakebed.ports.record_source import Records
@@ -20,6 +22,15 @@ QUARANTINE_SCHEMA = schema_of(
     row_keys={"connection": "string", "source_split": "string", "position": "int64"},
     values={"id": "int64"},
 )
+
+
+class TimeMishap(StrEnum):
+    """What event time does in a world."""
+
+    SEALED = "the watermark seals windows"
+    LATE = "a row is late, and diverted"
+
+
 BAD_EVERY = 7
 FLAKY_CHANCE = 0.15
 FILTERED_EVERY = 11
@@ -52,7 +63,7 @@ class ModelRows:
         return FED_SCHEMA
 
     @property
-    def windows(self) -> None:
+    def windows(self) -> WindowRules | None:
         """Event time says nothing here."""
         return None
 
@@ -78,7 +89,7 @@ class ModelRows:
                 sampled_out += 1
             elif records.count - index <= known.discard_last and not is_filtered(position):
                 discarded += 1
-            elif self._is_bad(split, position):
+            elif self._is_bad(split, position, id_):
                 quarantined += 1
                 bad.append((self._connection, split, position, id_))
             elif is_filtered(position):
@@ -98,7 +109,7 @@ class ModelRows:
             discarded=discarded,
         )
 
-    def _is_bad(self, split: str, position: int) -> bool:
+    def _is_bad(self, split: str, position: int, id_: int) -> bool:
         if replay_of(split) is not None:
             return self._rng.random() < STILL_BAD_CHANCE
         return position % BAD_EVERY == 0 or self._rng.random() < FLAKY_CHANCE

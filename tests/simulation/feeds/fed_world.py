@@ -4,6 +4,7 @@ both are compacted, split, swept and cleared."""
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from lakebed.errors import LakebedError, TableBusyError, UnavailableError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.operating.position_admin import positions_in
-from lakebed.feeds.owned_splits import NewestOwners
+from lakebed.feeds.owned_splits import NewestOwners, OwnedSplits
 from lakebed.feeds.pacing.congestion import Congestion, CongestionRules, Relief
 from lakebed.feeds.pacing.known_items import OldItems
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
@@ -85,6 +86,7 @@ class FedWorld(World):
     source_type = ModelSource
     rows_type = ModelRows
     once_seconds: int | None = None
+    idle_seconds: float | None = None
 
     def __init__(self, seed: int, scratch: Path, parts: Parts | None = None) -> None:
         self._pipelines: dict[Machine, Pipeline[list[Any]]] = {}
@@ -92,7 +94,7 @@ class FedWorld(World):
         self._replays: dict[Machine, Pipeline[list[Any]]] = {}
         self._planned: dict[Machine, list[PlannedReplay]] = {}
         self._finished: dict[Machine, list[PlannedReplay]] = {}
-        super().__init__(seed, scratch, parts, theme="all")
+        super().__init__(seed, scratch, parts, theme=self.theme_of(seed))
         self.actors = list(FED_ACTORS)
         self.weights = [weight * self.rng.choice((1, 1, 2)) for weight in FED_ACTORS.values()]
         self._latest = self.actors[0]
@@ -108,6 +110,10 @@ class FedWorld(World):
             self.quarantine = catalog.create("quarantine", QUARANTINE_SCHEMA, settings=settings)
         self.fed_auditor.records_in = self._records_in
 
+    def theme_of(self, seed: int) -> str:
+        """Return what else the world does."""
+        return "all"
+
     def auditor_of(self, table: TableId) -> Auditor:
         """Return a table's auditor."""
         if table not in self.auditors:
@@ -121,6 +127,12 @@ class FedWorld(World):
         assert isinstance(found, FedAuditor)
         return found
 
+    def counts(self) -> Counter[str]:
+        """Return how often each thing happened, to the source too."""
+        return super().counts() + Counter(
+            {str(kind): n for kind, n in self.source.happened.items()}
+        )
+
     def some_table(self, machine: Machine) -> OpenTable:
         """Return one of the two tables."""
         return machine.catalog.find("fed" if self.rng.random() < 0.7 else "quarantine")
@@ -130,9 +142,9 @@ class FedWorld(World):
         it begins, and believes so for ever."""
         if machine not in self._pipelines:
             self.owner += 1
-            owner = self.owner
+            splits = self.owned_as(self.owner)
             version = self._versions.pop(machine, self.version)
-            self._pipelines[machine] = self._made_pipeline(machine, owner, version)
+            self._pipelines[machine] = self._made_pipeline(machine, splits, version)
         return self._pipelines[machine]
 
     def replay_of(self, machine: Machine) -> Pipeline[list[Any]]:
@@ -144,7 +156,8 @@ class FedWorld(World):
             quarantine = machine.catalog.find("quarantine")
             source = ModelQuarantine(quarantine, machine.query, CONNECTION, planned)
             self._planned[machine] = planned
-            self._replays[machine] = self._made_pipeline(machine, 0, self.version, source=source)
+            made = self._made_pipeline(machine, OwnsAs(0), self.version, source=source)
+            self._replays[machine] = made
         return self._replays[machine]
 
     def end_replay(self, machine: Machine, *, is_whole: bool) -> None:
@@ -157,7 +170,7 @@ class FedWorld(World):
     def _made_pipeline(
         self,
         machine: Machine,
-        owner: int,
+        splits: OwnedSplits,
         version: int,
         *,
         source: RecordSource[list[Any]] | None = None,
@@ -166,7 +179,7 @@ class FedWorld(World):
         stage = StageRows[Any](files=machine.files)
         rounds = CommitRound(
             stage=stage,
-            make_rows=self.rows_type(CONNECTION, self.rng, width=self.width),
+            make_rows=self.make_rows(),
             old_items=None if self.once_seconds is None else OldItems(self.once_seconds),
             clock=machine.clock,
             quarantine=Quarantine(
@@ -184,12 +197,17 @@ class FedWorld(World):
             rules=PipelineRules(
                 limits=RotationLimits(size=self.rng.choice((60, 300)), seconds=100),
                 records_gaps=True,
+                idle_seconds=self.idle_seconds,
             ),
-            splits=OwnsAs(owner) if is_calm else self.owned_as(owner),
+            splits=splits,
         )
         if not is_calm and source is None and self.once_seconds is None:
             made.flow.congestion = ByChance(self.rng)
         return made
+
+    def make_rows(self) -> ModelRows:
+        """Return what makes rows of records."""
+        return self.rows_type(CONNECTION, self.rng, width=self.width)
 
     def owned_as(self, owner: int) -> OwnsAs:
         """Return what a worker believes to own."""
@@ -217,10 +235,14 @@ class FedWorld(World):
         self.scheduler.finish()
         machine = self.calm_machine(informed=True)
         self.machines.append(machine)
-        self.owner += 1
-        pipeline = self._made_pipeline(machine, self.owner, self.version, is_calm=True)
-        take_in_peace(self, pipeline, machine, ("fed", "quarantine"))
+        self.take_rest(machine)
         super().end()
+
+    def take_rest(self, machine: Machine) -> None:
+        """Take all that the source has, as a new owner on a machine that meets no fault."""
+        self.owner += 1
+        pipeline = self._made_pipeline(machine, OwnsAs(self.owner), self.version, is_calm=True)
+        take_in_peace(self, pipeline, machine, ("fed", "quarantine"))
 
     def check_rows(self, machine: Machine, table: OpenTable, auditor: Auditor) -> None:
         """Compare what the feed filled with what its source ever gave."""

@@ -16,6 +16,7 @@ from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.feeds.operating.position_admin import positions_in
+from lakebed.feeds.owned_splits import OwnedSplits
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.rotation import RotationLimits
@@ -171,7 +172,7 @@ class LandedWorld(FedWorld):
     def _made_pipeline(
         self,
         machine: Machine,
-        owner: int,
+        splits: OwnedSplits,
         version: int,
         *,
         source: RecordSource[list[Any]] | None = None,
@@ -179,7 +180,7 @@ class LandedWorld(FedWorld):
     ) -> Pipeline[list[Any]]:
         landing = machine.catalog.find("landing")
         kept: Any = ModelLanding(landing, PARENT, machine.query, machine.logs.open(landing.id))
-        return super()._made_pipeline(machine, owner, version, source=kept, is_calm=is_calm)
+        return super()._made_pipeline(machine, splits, version, source=kept, is_calm=is_calm)
 
     # the end
 

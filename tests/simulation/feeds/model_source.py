@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 
 import msgspec
 
@@ -18,6 +20,17 @@ from lakebed.ports.record_source import Records, SourceSplit
 RawRecord = tuple[int, int]
 """The offset of a record, and a number that no other record of the world has."""
 HOLE_CHANCE = 0.2
+
+
+class SourceMishap(StrEnum):
+    """What happens to a source."""
+
+    AWAY = "a source does not answer"
+    LISTING_LAGS = "a listing lacks a source split"
+    HOLE = "offsets of a source have a hole"
+    OLDEST_LOST = "a source loses its oldest records"
+    NEXT_LOST = "a source has no longer what is read next"
+    MADE_ANEW = "a source split is made anew"
 
 
 class ModelSplit(msgspec.Struct):
@@ -43,7 +56,8 @@ class ModelSplit(msgspec.Struct):
 
 
 class ModelSource:
-    """What all machines read from. name_of: names a source split by topic and incarnation."""
+    """What all machines read from. name_of: names a source split by topic and incarnation.
+    happened: how often each mishap did."""
 
     def __init__(
         self,
@@ -56,6 +70,7 @@ class ModelSource:
         self._last = 0
         self.splits: list[ModelSplit] = []
         self.topics: dict[str, ModelSplit] = {}
+        self.happened: Counter[SourceMishap] = Counter()
 
     def between(self, name: str, begin: int, end: int) -> list[RawRecord]:
         """Return the records of a range of a source split, whatever has become of them."""
@@ -71,6 +86,7 @@ class ModelSource:
         if self.topics:
             topic = self._rng.choice(sorted(self.topics))
             self.topics[topic].is_there = False
+            self.happened[SourceMishap.MADE_ANEW] += 1
             self._make(topic)
 
     def _make(self, topic: str) -> None:
@@ -85,6 +101,7 @@ class ModelSource:
         split = self.topics[self._rng.choice(sorted(self.topics))]
         for _ in range(count):
             if self._rng.random() < HOLE_CHANCE:
+                self.happened[SourceMishap.HOLE] += 1
                 split.end += self._rng.randrange(1, 4)
             self._last += 1
             split.offsets.append(split.end)
@@ -94,22 +111,33 @@ class ModelSource:
     def forget_old(self) -> None:
         """Let retention take the oldest records of a source split."""
         split = self.topics[self._rng.choice(sorted(self.topics))]
+        before = split.kept
         split.kept = min(len(split.offsets), split.kept + self._rng.randrange(1, 6))
+        self.happened[SourceMishap.OLDEST_LOST] += split.kept > before
 
 
 class ModelReader:
-    """Reads one source split for one machine."""
+    """Reads one source split for one machine. happened: to the source."""
 
-    def __init__(self, split: ModelSplit, begin: int, rng: random.Random) -> None:
+    def __init__(
+        self,
+        split: ModelSplit,
+        begin: int,
+        rng: random.Random,
+        happened: Counter[SourceMishap],
+    ) -> None:
         self._split = split
         self._next = begin
         self._rng = rng
+        self._happened = happened
 
     def read(self, *, bytes_max: int, wait_seconds: float = 0.0) -> Records[list[RawRecord]] | None:
         """Return some of the next records."""
         if self._rng.random() < 0.05:
+            self._happened[SourceMishap.AWAY] += 1
             raise UnavailableError("the source does not answer")
         if self._next < self._split.oldest and self._split.between(self._next, self._split.oldest):
+            self._happened[SourceMishap.NEXT_LOST] += 1
             raise PositionGoneError("records are gone", first=self._next, end=self._split.oldest)
         records = self._split.between(self._next, self._split.end)[: self._rng.randrange(1, 8)]
         if not records or self._rng.random() < 0.1:
@@ -146,6 +174,7 @@ class ModelDoor:
         """Return the source splits that are there, one of them perhaps left out."""
         found = list(self._source.topics.values())
         if not self._is_calm and len(found) > 1 and self._rng.random() < 0.2:
+            self._source.happened[SourceMishap.LISTING_LAGS] += 1
             found.remove(self._rng.choice(found))
         return [SourceSplit(split.name, split.name) for split in found]
 
@@ -155,7 +184,7 @@ class ModelDoor:
 
     def open(self, split: SourceSplit, begin: int, *, resume: bytes = b"") -> ModelReader:
         """Return a reader."""
-        return ModelReader(self._named(split.name), begin, self._rng)
+        return ModelReader(self._named(split.name), begin, self._rng, self._source.happened)
 
     def close(self) -> None:
         """Nothing is held."""

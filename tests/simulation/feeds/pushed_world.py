@@ -16,6 +16,7 @@ from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
 from lakebed.feeds.land_records import records_in_table
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
+from lakebed.feeds.owned_splits import OwnedSplits
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.ingest.stage_rows import StageRows
@@ -31,7 +32,7 @@ from tests.simulation import actors
 from tests.simulation.auditor import Auditor
 from tests.simulation.ending import check_exact
 from tests.simulation.feeds.fed_rows import FED_SCHEMA
-from tests.simulation.feeds.fed_world import CONNECTION, FedWorld, OwnsAs
+from tests.simulation.feeds.fed_world import CONNECTION, FedWorld
 from tests.simulation.feeds.model_source import ModelSource
 from tests.simulation.machine import Machine, Parts
 from tests.simulation.violation import ENDS, FED_ANSWERS, FED_ROWS, FED_TILES, Violation
@@ -112,7 +113,7 @@ class PushedWorld(FedWorld):
         return SegmentStore(machine.objects, CONNECTION)
 
     def _made_pipeline(
-        self, machine: Machine, owner: int, version: int, *, is_calm: bool = False
+        self, machine: Machine, splits: OwnedSplits, version: int, *, is_calm: bool = False
     ) -> Any:  # noqa: ANN401 - a pipeline of two kinds of batches
         table, connection = machine.catalog.find("fed"), FeedConnection(CONNECTION, version)
         rounds = CommitRound[Any](
@@ -134,7 +135,7 @@ class PushedWorld(FedWorld):
             rules=PipelineRules(
                 limits=RotationLimits(size=self.rng.choice((20, 100)), seconds=100)
             ),
-            splits=OwnsAs(owner),
+            splits=splits,
         )
 
     # senders

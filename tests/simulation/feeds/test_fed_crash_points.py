@@ -1,7 +1,7 @@
 """A feed's round is killed before and after each of its effects, and loses each answer.
 
 Its records are rows and bad ones, so that it marks positions, adds to the quarantine and commits
-(protocol R13).
+(protocol R13); in one kind of worlds some are late, and diverted to the quarantine (R19).
 Afterwards another worker takes over, whose decoder answers differently; then all checkers look.
 """
 
@@ -16,7 +16,8 @@ import pytest
 from lakebed.backends.faulty import CALM, Crash, CrashPlan
 from lakebed.backends.faulty.crash_plan import Moment
 from lakebed.errors import LakebedError
-from tests.simulation.feeds.fed_world import FedWorld
+from tests.simulation.feeds.fed_world import FedWorld, OwnsAs
+from tests.simulation.feeds.timed_world import TimedWorld
 from tests.simulation.machine import Machine
 from tests.simulation.test_crash_points import SETTINGS, LosesAnswer
 
@@ -34,6 +35,25 @@ class CalmWorld(FedWorld):
         return dict(SETTINGS)
 
 
+class CalmTimedWorld(TimedWorld):
+    """The same, with event time; each worker owns all."""
+
+    late = ("divert",)
+
+    def some_settings(self) -> dict[str, object]:
+        """Return settings that do not depend on chance."""
+        return dict(SETTINGS)
+
+    def owned_as(self, owner: int) -> OwnsAs:
+        """Return what a worker believes to own."""
+        return OwnsAs(owner)
+
+    def check(self) -> None:
+        """Look at everything. Without late rows nothing of them is tried."""
+        super().check()
+        assert self.timed_auditor.late.total()
+
+
 def take_all(world: FedWorld, machine: Machine) -> None:
     """Let a machine's worker take what there is, in a few rounds."""
     pipeline = world.pipeline_of(machine)
@@ -43,14 +63,14 @@ def take_all(world: FedWorld, machine: Machine) -> None:
 
 
 def worlds(
-    scratch: Path, crashes: Iterator[CrashPlan], *, behind_another: bool
+    kind: type[FedWorld], scratch: Path, crashes: Iterator[CrashPlan], *, behind_another: bool
 ) -> Iterator[tuple[FedWorld, Machine]]:
     """Yield one world after another in which a machine with the next plan is about to begin.
 
     behind_another: whether a worker died before it, between quarantine and table.
     """
     for plan in crashes:
-        world = CalmWorld(SEED, scratch)
+        world = kind(SEED, scratch)
         world.weather.rates = CALM
         world.machines = []
         world.source.produce(30)
@@ -70,34 +90,38 @@ def worlds(
             world.close()
 
 
-def effects_of(scratch: Path, *, behind_another: bool) -> list[str]:
+def effects_of(kind: type[FedWorld], scratch: Path, *, behind_another: bool) -> list[str]:
     effects: list[str] = []
-    for world, machine in worlds(scratch, iter([CrashPlan()]), behind_another=behind_another):
+    plans = iter([CrashPlan()])
+    for world, machine in worlds(kind, scratch, plans, behind_another=behind_another):
         take_all(world, machine)
         effects = list(machine.crashes.effects)
     return effects
 
 
-@pytest.mark.parametrize("behind_another", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "behind_another"), [(CalmWorld, False), (CalmWorld, True), (CalmTimedWorld, True)]
+)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_round_may_be_killed_at_every_effect(
-    moment: Moment, tmp_path: Path, *, behind_another: bool
+    moment: Moment, tmp_path: Path, kind: type[FedWorld], *, behind_another: bool
 ) -> None:
-    effects = effects_of(tmp_path, behind_another=behind_another)
+    effects = effects_of(kind, tmp_path, behind_another=behind_another)
     assert len(effects) in EFFECTS, effects
     assert {"log append", "object put"} <= {effect.partition(" of ")[0] for effect in effects}
     plans = (CrashPlan(at, moment) for at in range(1, len(effects) + 1))
-    for world, machine in worlds(tmp_path, plans, behind_another=behind_another):
+    for world, machine in worlds(kind, tmp_path, plans, behind_another=behind_another):
         with pytest.raises(Crash):
             take_all(world, machine)
 
 
-def test_a_round_may_lose_the_answer_to_every_effect(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [CalmWorld, CalmTimedWorld])
+def test_a_round_may_lose_the_answer_to_every_effect(kind: type[FedWorld], tmp_path: Path) -> None:
     at, has_lost = 0, True
     while has_lost:
         at += 1
         plan = LosesAnswer(at)
-        for world, machine in worlds(tmp_path, iter([plan]), behind_another=True):
+        for world, machine in worlds(kind, tmp_path, iter([plan]), behind_another=True):
             world.weather.choose = plan.choose  # type: ignore[method-assign]  # only it
             take_all(world, machine)
             del world.weather.choose

@@ -9,12 +9,16 @@ import pytest
 from tests.simulation import violation
 from tests.simulation.feeds.fed_twins import FED_TWINS
 from tests.simulation.feeds.landed_twins import LANDED_TWINS
+from tests.simulation.feeds.leased_world import LEASED_TWINS
 from tests.simulation.feeds.once_world import ONCE_TWINS
 from tests.simulation.feeds.pushed_twins import PUSHED_TWINS
 from tests.simulation.feeds.routed_twins import ROUTED_TWINS
+from tests.simulation.feeds.timed_world import TIMED_TWINS
 from tests.simulation.violation import check_noticed
 
-TWINS = FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS | LANDED_TWINS
+TWINS = (
+    FED_TWINS | PUSHED_TWINS | ROUTED_TWINS | ONCE_TWINS | LANDED_TWINS | LEASED_TWINS | TIMED_TWINS
+)
 
 
 @pytest.mark.timeout(900)
