@@ -25,6 +25,8 @@ CODE = (
     "docs",
 )
 
+PRODUCT = ("app", "containers", "lakebed", "lambdas", "localcloud", "spark_jobs", "stacks")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -121,3 +123,10 @@ def project_files() -> Iterator[Source]:
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             # not text; deleted and not yet committed; a link to a folder
             continue
+
+
+def product() -> list[Source]:
+    """Return the modules that are the product, without what tests, measures or explains it."""
+    modules = [s for s in project_files() if s.path.endswith(".py") and s.inside(*PRODUCT)]
+    assert len(modules) > 200
+    return modules

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.source import ROOT, Source
-from tests.tidy.test_style import identifiers, product
+from tests.tidy.source import ROOT, Source, product
+from tests.tidy.test_style import identifiers
 
 ROW = re.compile(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -5,8 +5,7 @@ import ast
 from collections.abc import Iterable
 from statistics import median
 
-from tests.tidy.source import Source
-from tests.tidy.test_style import product
+from tests.tidy.source import Source, product
 
 FUNCTION_LINES = 21
 """Nine functions of ten have at most as many lines."""
