@@ -101,7 +101,7 @@ WHERE number IN (
 RETURNING
     number, receives, body, message_group, sent_at, {_IS_WHOLE}"""  # noqa: S608 - constant texts
 _BY_INDEX, _BY_ROW = "message", "message NOT INDEXED"
-"""How messages are looked up. SQLite proves an index when it opens a file, not when it reads from
+"""Two ways to look messages up. SQLite proves an index when it opens a file, not when it reads from
 the write-ahead file of one that is open: a bit that flips there hides messages."""
 _ANY_VISIBLE = {
     messages: f"""

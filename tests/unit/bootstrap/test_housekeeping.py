@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,8 +81,8 @@ class Recorded:
         """Return what stands for a service's method. of: it is its class's, and has a self."""
 
         def run(*given: object, **_: object) -> int:
-            table = given[int(of) :]
-            return self.call(f"{name} {table[0].name}" if table else name)  # type: ignore[attr-defined]  # a table
+            tables: Any = given[int(of) :]
+            return self.call(f"{name} {tables[0].name}" if tables else name)
 
         return run
 
@@ -93,11 +94,15 @@ class Recorded:
         self.finds.discard(name)
         return int(found)
 
-    def run(self, tables: list[TableName] | None = None, **named: object) -> list[str]:
+    def run(
+        self,
+        tables: list[TableName] | None = None,
+        **named: Any,  # noqa: ANN401 - as housekeeping takes
+    ) -> list[str]:
         """Run, and return what was called; failures are kept, not raised."""
         self.calls.clear()
         self.failures: list[FailedWork] = []
-        self.housekeeping.run(tables, failed=self.failures.append, **named)  # type: ignore[arg-type]  # as its own
+        self.housekeeping.run(tables, failed=self.failures.append, **named)
         return list(self.calls)
 
     def failed(self) -> list[tuple[str, str]]:

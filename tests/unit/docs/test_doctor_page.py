@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from lakebed.doctor.check import GROUPS
+from lakebed.doctor.check import SECTIONS
 from lakebed.doctor.checks.all_checks import ALL_CHECKS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -13,11 +13,11 @@ READS = re.compile(r'"((?:[a-z0-9-]+):(?:Get|List|Describe)[A-Za-z]+)"')
 CHANGES = re.compile(r'asking\.change\(\s*"([a-z0-9-]+:[A-Za-z]+)"')
 
 
-def lines_of(group: str) -> list[str]:
+def lines_of(section: str) -> list[str]:
     return [
         f"| `{check.id}` | {check.of} | {check.found_when} | {check.cure} |"
         for check in ALL_CHECKS
-        if check.group == group
+        if check.section == section
     ]
 
 
@@ -26,12 +26,14 @@ def sources() -> str:
     return "\n".join(file.read_text("utf-8") for file in files)
 
 
-def test_each_check_has_a_line_in_the_table_of_its_group() -> None:
+def test_each_check_has_a_line_in_the_table_of_its_section() -> None:
     parts = dict(re.findall(r"\n## ([^\n]+)\n(.*?)(?=\n## |\Z)", PAGE, re.DOTALL))
-    for group in GROUPS:
-        text = parts[group[0].upper() + group[1:]]
+    for section in SECTIONS:
+        text = parts[section[0].upper() + section[1:]]
         told = [line for line in text.splitlines() if line.startswith("| `")]
-        assert told == lines_of(group), "paste the lines of `lines_of` into docs/operate/doctor.md"
+        assert told == lines_of(section), (
+            "paste `lines_of` into docs/operate/doctor.md"
+        )
 
 
 def test_pages_that_cures_name_are_there() -> None:
