@@ -116,7 +116,7 @@ def positions(app: App, table: str) -> dict[str, int]:
     head.follow()
     with head.reading() as state:
         return {
-            name: int(position.next)  # type: ignore[arg-type]  # sources count their records
+            name: int(position.next)
             for one in connections(state)
             for name, position, _ in positions_of(state, one.id)
         }
