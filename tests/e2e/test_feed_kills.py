@@ -15,9 +15,14 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.bootstrap.app import App
+from tests.e2e.feeds.watcher import Watcher, positions, rows_of
 
 KILLS, KILLS_MAX = 25, 200
 DELAY_SECONDS_MAX = 1.2
+LANDS_EVERY = 5
+"""Kills: those before it may come before a process has done anything."""
+SEEN_SECONDS_MAX = 60
 COMMAND = [sys.executable, "-c", "from lakebed.cli.main import main; main()"]
 
 
@@ -89,6 +94,27 @@ class FeedProcesses:
             assert not damage
 
 
+class LandedBytes:
+    """Looks whether the rows before a position are all bytes of the file before it.
+
+    compared: lines of the last look.
+    """
+
+    def __init__(self) -> None:
+        self.compared = 0
+
+    def __call__(self, app: App) -> Iterator[str]:
+        ends, sizes = positions(app, "app_landing"), Counter[str]()
+        rows = rows_of(app, "app_landing", "source_split", "position", "value")
+        for split, position, value in rows:
+            if position < ends.get(split, 0):
+                sizes[split] += len(value) + 1
+        for split, end in ends.items():
+            if sizes[split] != end:
+                yield f"{sizes[split]} bytes are landed of {end}: {split}"
+        self.compared = len(rows)
+
+
 @pytest.fixture
 def processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FeedProcesses]:
     seed = random.SystemRandom().randrange(1 << 32)
@@ -101,20 +127,28 @@ def processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FeedPr
 
 
 def kill_again_and_again(processes: FeedProcesses, kills: int) -> None:
-    for killed in range(kills):
-        if killed % 10 == 9:
-            processes.compact()  # else feeds are soon refused: there are too many small files
-        while len(processes.running) < 2:
-            processes.start()
-        end = time.monotonic() + processes.rng.random() * DELAY_SECONDS_MAX
-        while time.monotonic() < end:
-            processes.write()
-            time.sleep(0.02)
-        processes.kill_one()
-    while processes.running:
-        processes.kill_one()
-    processes.write()
-    processes.once()
+    lines = LandedBytes()
+    with Watcher(processes.folder / "lake", lines) as watcher:
+        for killed in range(kills):
+            if killed % 10 == 9:
+                processes.compact()  # else feeds are soon refused: there are too many small files
+            while len(processes.running) < 2:
+                processes.start()
+            end = time.monotonic() + processes.rng.random() * DELAY_SECONDS_MAX
+            seen, is_to_land = lines.compared, killed % LANDS_EVERY == 0
+            while time.monotonic() < end or (is_to_land and lines.compared == seen):
+                watcher.check()
+                processes.write()
+                time.sleep(0.02)
+            processes.kill_one()
+        while processes.running:
+            processes.kill_one()
+        processes.write()
+        processes.once()
+        end = time.monotonic() + SEEN_SECONDS_MAX
+        while lines.compared < processes.written:
+            assert time.monotonic() < end, "it has not seen all lines"
+            time.sleep(0.1)
     processes.check()
     assert (processes.folder / "stderr").read_bytes().count(b"Traceback") == 0
 

@@ -9,7 +9,7 @@ from tests.tidy.source import ROOT
 from tests.tidy.test_map import FEED_ROWS, ROWS
 
 BREAKS = breaks()
-PROVEN = {
+PROVEN: set[int | str] = {
     *(30, 31, 41, 43, 58, 59, 82, 84, 103, 104, 105, 113, 124, 125, 154, 156, 164),
     *("F38", "F39", "F99"),
 }

@@ -19,14 +19,15 @@ from lakebed.backends.local.leases import SqliteLeases
 PROJECT = Path(__file__).parents[3]
 COMMAND = "from lakebed.cli.main import main; main()"
 PACE = 4
-BAD_SHARE = 0.05
+BAD, BAD_SHARE = b"bad ", 0.05
 WAIT_SECONDS_MAX = 120
 
 
 class FedLake:
     """A lake with one feed `orders`, a table `orders`, and processes that run the feed.
 
-    source: as its definition says it. settings: further ones of its section.
+    source: as its definition says it. rotate_seconds: how long a record waits at the most, and
+    rotate_idle_seconds: how long when no more come.
     """
 
     def __init__(
@@ -34,7 +35,8 @@ class FedLake:
         folder: Path,
         source: str,
         *,
-        settings: str = "",
+        rotate_seconds: float = 1.0,
+        rotate_idle_seconds: float = 0.2,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         seed = random.SystemRandom().randrange(1 << 32)
@@ -42,6 +44,7 @@ class FedLake:
         self.rng = random.Random(seed)
         self.path = folder / "lake"
         self.errors = folder / "stderr"
+        self.errors.touch()
         self.environment = dict(environment or {})
         self.running: list[subprocess.Popen[bytes]] = []
         self.written = 0
@@ -50,7 +53,8 @@ class FedLake:
             schema = lakebed.schema_of(row_keys={"id": "int64"}, values={"n": "int64"})
             lake.create_table("orders", schema)
             definitions = lakebed.FeedDefinitions(lake)
-            definitions.apply(DEFINED.format(source=source, settings=settings))
+            rotate = ROTATE.format(seconds=rotate_seconds, idle_seconds=rotate_idle_seconds)
+            definitions.apply(DEFINED.format(source=source, rotate=rotate))
             definitions.start("orders")
 
     def next_record(self) -> str:
@@ -59,7 +63,7 @@ class FedLake:
         self.written += 1
         if self.rng.random() < BAD_SHARE:
             self.bad.add(id_)
-            return f"bad {id_}"
+            return f"{BAD.decode()}{id_}"
         return json.dumps({"id": id_, "n": id_ * 7})
 
     # processes
@@ -172,7 +176,7 @@ class FedLake:
             bad: list[int] = []
             if "orders_quarantine" in lake.tables():
                 values = lake.table("orders_quarantine").query().read_all()["value"].to_pylist()
-                bad = sorted(int(bytes(value).removeprefix(b"bad ")) for value in values)
+                bad = sorted(id_of(bytes(value)) for value in values)
             assert bad == sorted(self.bad)
             damage = [f for f in lake.fsck(deep=True).findings if f.severity == "damage"]
             assert not damage
@@ -180,19 +184,28 @@ class FedLake:
         assert b"Traceback" not in self.errors.read_bytes(), self.errors.read_text()[-4_000:]
 
 
+def id_of(record: bytes) -> int:
+    """Return the id of a record that `next_record` gave."""
+    if record.startswith(BAD):
+        return int(record.removeprefix(BAD))
+    id_: int = json.loads(record)["id"]
+    return id_
+
+
+ROTATE = """
+rotate_seconds = {seconds}
+rotate_idle_seconds = {idle_seconds}
+"""
 DEFINED = """
 [feed.orders]
 source = {source}
 decoder = {{ format = "json" }}
-rotate_seconds = 1.0
-rotate_idle_seconds = 0.2
-{settings}
+{rotate}
 [connection.all]
 feed = "orders"
 table = "orders"
 policy = "Quick"
 [policy.Quick]
 errors_in_row_max = 100000
-rotate_seconds = 1.0
-rotate_idle_seconds = 0.2
+{rotate}
 """

@@ -19,7 +19,13 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.local import open_local
+from lakebed.landing.push.segment_store import SegmentStore
+from lakebed.model.names import ConnectionId
+from lakebed.model.paths import segment_of
 from tests.e2e.feeds.fed_lake import COMMAND, PACE, PROJECT, WAIT_SECONDS_MAX, FedLake
+from tests.e2e.feeds.watcher import TakenRecords, Watcher, landed_ids, rows_of
 from tests.servers.running import free_ports
 
 KILLS, KILLS_MAX = 25, 200
@@ -27,7 +33,8 @@ SENDERS, RECEIVERS = 3, 2
 
 
 class FedByPush(FedLake):
-    """A lake that senders push to. heard: how many requests have heard success."""
+    """A lake that senders push to. heard: how many requests have heard success. successes: their
+    records."""
 
     def __init__(self, folder: Path, source: str = "{ push = true }") -> None:
         super().__init__(folder, source)
@@ -35,6 +42,7 @@ class FedByPush(FedLake):
         self.receivers: list[subprocess.Popen[bytes] | None] = [None] * RECEIVERS
         self.lock = threading.Lock()
         self.heard = self.repeated = 0
+        self.successes: list[bytes] = []
         self.is_over = threading.Event()
         self.senders: list[threading.Thread] = []
 
@@ -96,6 +104,7 @@ class FedByPush(FedLake):
             time.sleep(0.05)
         with self.lock:
             self.heard += 1
+            self.successes += body.split(b"\n")
 
     def end_senders(self) -> None:
         self.is_over.set()
@@ -105,6 +114,16 @@ class FedByPush(FedLake):
 
     # what is there
 
+    def lost(self, app: App) -> Iterator[str]:
+        """Yield records whose senders have heard success, and that are nowhere: asked in this
+        order, each waits to be landed, or is."""
+        with self.lock:
+            heard = set(self.successes)
+        gone = heard - _waiting_records(app)
+        gone -= {value for (value,) in rows_of(app, "orders_landing", "value")}
+        if gone:
+            yield f"success was heard of {sorted(gone)[:10]}"
+
     def waiting(self) -> int:
         with lakebed.connect(self.path) as lake:
             return sum(1 for _ in lake._app.objects.list("feeds/"))
@@ -112,6 +131,18 @@ class FedByPush(FedLake):
     def landed(self) -> list[bytes]:
         with lakebed.connect(self.path) as lake:
             return lake.table("orders_landing").query().read_all()["value"].to_pylist()
+
+
+def _waiting_records(app: App) -> set[bytes]:
+    """Return the records that are stored and not yet deleted behind their landing."""
+    found = set[bytes]()
+    for path in app.objects.list("feeds/"):
+        name = segment_of(path)
+        feed = ConnectionId(path.split("/")[1])
+        segment = None if name is None else SegmentStore(app.objects, feed).read(name)
+        if segment is not None:  # else it was landed meanwhile
+            found.update(segment.body.split(b"\n"))
+    return found
 
 
 def status_of(port: int, body: bytes, key: str) -> int | None:
@@ -139,11 +170,29 @@ def kill_all(fed: FedByPush, kills: int) -> None:
         fed.start_receiver(index)
     fed.start_senders()
     fed.start(pace=PACE)
+    records = TakenRecords(landed_ids)
+    with Watcher(fed.path, records, fed.lost):
+        kill_in_turn(fed, records, kills)
+        fed.end_senders()
+        fed.wait_until(lambda: fed.waiting() == 0 and fed.has_all())
+        fed.wait_until(lambda: records.compared == fed.written)
+    assert fed.repeated > 0
+    for process in list(fed.running):
+        fed.stop(process)
+    landed = fed.landed()
+    assert len(landed) == fed.written
+    assert max(Counter(landed).values()) == 1
+    fed.check()
+
+
+def kill_in_turn(fed: FedByPush, records: TakenRecords, kills: int) -> None:
+    """Kill receivers and, half as often, the worker, while senders push and it works."""
     for killed in range(kills):
         if killed % 10 == 9:
             fed.compact()
-        before, end = fed.heard, time.monotonic() + WAIT_SECONDS_MAX
-        while fed.heard <= before + 5:  # it works between two kills
+        heard, compared = fed.heard, records.compared
+        end = time.monotonic() + WAIT_SECONDS_MAX
+        while fed.heard <= heard + 5 or (killed % 10 == 1 and records.compared == compared):
             assert time.monotonic() < end, fed.errors.read_text()[-2_000:]
             time.sleep(0.02)
         time.sleep(fed.rng.uniform(0, 0.5))
@@ -153,15 +202,6 @@ def kill_all(fed: FedByPush, kills: int) -> None:
         if killed % 2:
             fed.kill_one()
             fed.start(pace=PACE)
-    fed.end_senders()
-    assert fed.repeated > 0
-    fed.wait_until(lambda: fed.waiting() == 0 and fed.has_all())
-    for process in list(fed.running):
-        fed.stop(process)
-    landed = fed.landed()
-    assert len(landed) == fed.written
-    assert max(Counter(landed).values()) == 1
-    fed.check()
 
 
 @pytest.mark.timeout(600)
@@ -173,6 +213,15 @@ def test_each_push_is_landed_once_though_receivers_and_workers_are_killed(fed: F
 @pytest.mark.timeout(3600)
 def test_two_hundred_kills_lose_and_double_no_push(fed: FedByPush) -> None:
     kill_all(fed, KILLS_MAX)
+
+
+def test_a_record_that_was_answered_and_is_nowhere_is_seen(fed: FedByPush) -> None:
+    fed.start_receiver(0)
+    fed.push(fed.next_record().encode(), "a")
+    with closing(open_local(fed.path, create=False)) as app:
+        assert not list(fed.lost(app))
+        app.objects.delete(list(app.objects.list("feeds/")))
+        assert list(fed.lost(app))
 
 
 def test_a_receiver_that_is_stopped_answers_what_it_has_and_ends(fed: FedByPush) -> None:

@@ -7,8 +7,8 @@ import time
 from collections import deque
 from pathlib import Path
 
+from tests.e2e.feeds.fed_by_kafka import PARTITIONS_OF_MANY, FedByKafka
 from tests.e2e.feeds.fed_lake import FedLake
-from tests.e2e.feeds.test_kafka_kills import PARTITIONS_OF_MANY, FedByKafka
 from tests.servers.fixtures import kafka  # noqa: F401 - it is a fixture
 from tests.servers.kafka import RealKafka
 

@@ -7,13 +7,17 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lakebed
+from lakebed.bootstrap.app import App
+from lakebed.bootstrap.local import open_local
 from tests.e2e.feeds.fed_lake import PACE, FedLake
+from tests.e2e.feeds.watcher import TakenRecords, Watcher, landed_ids, rows_of
 from tests.servers.fixtures import elasticmq, ministack  # noqa: F401 - they are fixtures
 from tests.servers.s3 import S3Server
 
@@ -30,6 +34,7 @@ class FedBySqs(FedLake):
         self.url = self.clients.sqs.create_queue(QueueName=server.new_prefix())["QueueUrl"]
         source = f'{{ sqs = "{self.url}", receivers = 3, hidden_seconds = {HIDDEN_SECONDS} }}'
         super().__init__(folder, source, environment=server.environment())
+        self.sent = 0
 
     def close(self) -> None:
         super().close()
@@ -42,12 +47,21 @@ class FedBySqs(FedLake):
         ]
         sent = self.clients.sqs.send_message_batch(QueueUrl=self.url, Entries=entries)
         assert len(sent["Successful"]) == len(entries)
+        self.sent = self.written
 
     def waiting(self) -> int:
         """How many messages are in the queue, those out of sight among them."""
         names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         told = self.clients.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)
         return sum(int(told["Attributes"][name]) for name in names)
+
+    def deleted_too_early(self, app: App) -> Iterator[str]:
+        """Yield what the queue has no longer, and the landing table not yet: asked in this order,
+        each message is in one of them."""
+        sent, waiting = self.sent, self.waiting()
+        landed = len(rows_of(app, "orders_landing", "position"))
+        if sent > waiting + landed:
+            yield f"{sent} sent, {waiting} in the queue, {landed} landed"
 
     def landed(self) -> list[str]:
         with lakebed.connect(self.path) as lake:
@@ -113,16 +127,28 @@ def test_messages_that_two_workers_have_are_landed_once(fed: FedBySqs) -> None:
     fed.check_landed()
 
 
+def test_a_message_that_was_deleted_and_is_not_landed_is_seen(fed: FedBySqs) -> None:
+    fed.send()
+    with closing(open_local(fed.path, create=False)) as app:
+        assert not list(fed.deleted_too_early(app))
+        fed.clients.sqs.purge_queue(QueueUrl=fed.url)
+        assert list(fed.deleted_too_early(app))
+
+
 def kill_workers(fed: FedBySqs, kills: int) -> None:
     fed.send()
     for _ in range(2):
         fed.start(pace=PACE)
     fed.wait_until(lambda: bool(fed.landed()))
-    fed.kill_again_and_again(kills, fed.send, seconds_max=4.0)
-    assert len(fed.landed()) > fed.written / 10, "who is killed works, too"
-    while fed.running:
-        fed.kill_one()
-    fed.check_landed()
+    records = TakenRecords(landed_ids)
+    with Watcher(fed.path, records, fed.deleted_too_early):
+        fed.kill_again_and_again(kills, fed.send, seconds_max=4.0)
+        assert len(fed.landed()) > fed.written / 10, "who is killed works, too"
+        assert records.compared > 0, "it looks while they are killed"
+        while fed.running:
+            fed.kill_one()
+        fed.check_landed()
+        fed.wait_until(lambda: records.compared == fed.written)
 
 
 @pytest.mark.timeout(1200)
