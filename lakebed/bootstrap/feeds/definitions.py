@@ -112,7 +112,7 @@ def _refuse_routed_before(app: App, connection: DefinedConnection) -> None:
         name = f"{connection.name}/{table}"
         found = _found_as(app, "connection", name, table_name(table), 1)
         if found is not None and found.goes_on:
-            raise _routed_before(connection, table)
+            raise _routed_before(connection, table, "run it from its file on, or ")
 
 
 def _end_routed(app: App, connection: DefinedConnection) -> None:
@@ -127,15 +127,16 @@ def _end_routed(app: App, connection: DefinedConnection) -> None:
         id_ = id_of("", b"connection", f"{connection.name}/{name}", table)
         end_unknown(table, id_)
         if positions_in(table, id_):
-            raise _routed_before(connection, name)
+            raise _routed_before(connection, name)  # its file is refused from now on
 
 
-def _routed_before(connection: DefinedConnection, table: str) -> InvalidError:
+def _routed_before(connection: DefinedConnection, table: str, also: str = "") -> InvalidError:
+    """Return why a route is refused. also: what else can be done."""
     return InvalidError(
         "a route that was run from a file: its records would be taken twice",
         at=at_of("connection", connection.name),
         table=table,
-        hint="run it from its file on, or clear its tables `--from-start` and rename it",
+        hint=f"{also}clear its tables `--from-start` and rename it",
     )
 
 
