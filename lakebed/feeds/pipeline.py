@@ -33,8 +33,8 @@ from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pacing.flush import Flush
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
+from lakebed.feeds.pacing.refused_rows import RefusedRows
 from lakebed.feeds.pacing.spilling import SpillingSource
-from lakebed.feeds.refused_rows import RefusedRows
 from lakebed.feeds.rotation import Rotation, Waiting, minute_of
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.model.feeds.held_bytes import HeldBytes

@@ -146,7 +146,7 @@ def test_a_route_whose_process_commits_while_it_is_applied_is_refused(
 ) -> None:
     lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "hits" } }'
     lake.write(1, 2)
-    end = definitions.end_unknown
+    end = module.end_unknown
 
     def raced(table: OpenTable, connection: ConnectionId) -> None:
         monkeypatch.undo()

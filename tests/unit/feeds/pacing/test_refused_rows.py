@@ -125,7 +125,8 @@ def test_a_source_that_gives_many_records_at_once_has_its_reads_cut(
     orders.refused = {0, 300, 999}
     orders.write("a", range(1_000))
     feeds = orders.feeds()
-    (running,) = feeds._feeds or ()
+    assert feeds._feeds is not None
+    (running,) = feeds._feeds
     source = running.pipeline._source
     open_ = source.open
 
