@@ -11,7 +11,7 @@ from lakebed.bootstrap.feeds.definitions import (
     feed_lifecycle,
     flush_feed,
 )
-from lakebed.bootstrap.feeds.file_definitions import definitions_in, refuse_defined
+from lakebed.bootstrap.feeds.file_feeds import feeds_of_file
 from lakebed.bootstrap.feeds.pipelines import running_feeds
 from lakebed.bootstrap.feeds.quarantine import found_quarantine, quarantined
 from lakebed.bootstrap.feeds.replay import Callbacks, replay_quarantine
@@ -85,8 +85,7 @@ class Feeds(OpenLake):
             if not file.feeds:
                 hint = 'write a section [feed.NAME] with `files = "PATTERN"`'
                 raise InvalidError("a file of feeds without a feed", hint=hint)
-            refuse_defined(read_definitions(app.feeds.definitions), file)
-            self._feeds = list(running_feeds(app, *definitions_in(file)))
+            self._feeds = feeds_of_file(app, file)
 
     def run(
         self,

@@ -55,6 +55,16 @@ class TooManyWindowsError(InvalidError):
     """
 
 
+class RowsRefusedError(InvalidError):
+    """The table refuses the rows of a round as a whole.
+
+    What is done: nothing was written. What you can do: nothing where records come one by one: the
+    worker reads half as many, down to the record to blame, which is dealt with as the policy says
+    of one that is no row. Where rows of a landing table, or of one object, are refused, the feed
+    stops: mend the table, or the source.
+    """
+
+
 class PositionGoneError(InvalidError):
     """The source no longer has the records behind the position: its retention or a truncation took
     them before they were read.

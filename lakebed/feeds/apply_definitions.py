@@ -49,18 +49,22 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     goes_on: bool = False
 
 
-class KnownInTable(msgspec.Struct, frozen=True):
-    """A feed or a connection that was run from a file, as its table knows it.
+class IdFromFile(msgspec.Struct, frozen=True):
+    """What a feed or a connection is called in its table when it is run from a file: a process may
+    hold records of it that it commits later.
 
-    version: of its newest rows.
+    version: of its newest rows; of one without rows: that the file says.
+    goes_on: whether the table knows it.
     """
 
     id: str
     version: int
+    goes_on: bool
 
 
-AskTable = Callable[[DefinitionKind, str, FeedFile], KnownInTable | None]
-"""Says whether the table of a feed or a connection, by its name, knows it from a file."""
+AskTable = Callable[[DefinitionKind, str, FeedFile], IdFromFile | None]
+"""Says what a feed or a connection, by its name, is called when it is run from a file. None: it
+has no table yet, or the table has forgotten it."""
 
 
 class ApplyDefinitions:
@@ -68,9 +72,10 @@ class ApplyDefinitions:
 
     new_id: returns an id that was never used. check_connection: raises for a connection of a feed
     that cannot be, as its table is not there, or does not fit. check_feed: raises for a feed whose
-    source is not there. ask_table: of one that is new: it gets the id that its table knows, so that
-    no record is taken twice. require_forgotten: is called before that with what is new: raises
-    where a table still knows what was dropped under such a name.
+    source is not there. ask_table: of one that is new: it gets the id that it has from a file, so
+    that no record is taken twice. end_in_tables: is called with a new connection, and ends what
+    runs it from a file where it cannot have that id. require_forgotten: is called before that with
+    what is new: raises where a table still knows what was dropped under such a name.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class ApplyDefinitions:
         check_connection: Callable[[DefinedConnection, Feed, Policy], None] = lambda *_: None,
         check_feed: Callable[[Feed], None] = lambda _: None,
         ask_table: AskTable = lambda *_: None,
+        end_in_tables: Callable[[DefinedConnection], None] = lambda _: None,
         require_forgotten: Callable[[Collection[tuple[DefinitionKind, str]]], None] = (
             lambda _: None
         ),
@@ -90,6 +96,7 @@ class ApplyDefinitions:
         self._check_connection = check_connection
         self._check_feed = check_feed
         self._ask_table = ask_table
+        self._end_in_tables = end_in_tables
         self._require_forgotten = require_forgotten
 
     def run(self, file: FeedFile, *, dry_run: bool = False, above: int = 0) -> list[PlannedChange]:
@@ -119,6 +126,9 @@ class ApplyDefinitions:
             if dry_run:
                 check_changes(puts)
                 return plan
+            for kind, name in fresh:
+                if kind == "connection":
+                    self._end_in_tables(file.connections[name])
             newest = max((one.version for one in ids.values()), default=0)
             if known.number < newest:  # versions rise above those that tables know
                 self._registry.lift(newest)
@@ -154,8 +164,8 @@ class ApplyDefinitions:
 
     def _joined(
         self, plan: Sequence[PlannedChange], file: FeedFile, known: KnownDefinitions
-    ) -> tuple[list[PlannedChange], dict[tuple[DefinitionKind, str], KnownInTable]]:
-        """Return a plan that says what goes on from a file, and how tables know that."""
+    ) -> tuple[list[PlannedChange], dict[tuple[DefinitionKind, str], IdFromFile]]:
+        """Return a plan that says what goes on from a file, and the ids from files."""
         merged = file_of({**known.file.said, **file.said})
         asked = {
             (one.kind, one.name): self._ask_table(one.kind, one.name, merged)
@@ -163,7 +173,8 @@ class ApplyDefinitions:
             if one.action == "create"
         }
         ids = {key: found for key, found in asked.items() if found is not None}
-        said = [msgspec.structs.replace(one, goes_on=(one.kind, one.name) in ids) for one in plan]
+        going = {key for key, found in ids.items() if found.goes_on}
+        said = [msgspec.structs.replace(one, goes_on=(one.kind, one.name) in going) for one in plan]
         return said, ids
 
     def _puts(
@@ -171,7 +182,7 @@ class ApplyDefinitions:
         plan: Sequence[PlannedChange],
         file: FeedFile,
         known: KnownDefinitions,
-        ids: Mapping[tuple[DefinitionKind, str], KnownInTable],
+        ids: Mapping[tuple[DefinitionKind, str], IdFromFile],
     ) -> list[Put]:
         def new_id(key: tuple[DefinitionKind, str]) -> str:
             return ids[key].id if key in ids else self._new_id()

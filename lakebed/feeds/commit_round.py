@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.feed_errors import TooManyBadError
+from lakebed.errors import InvalidError
+from lakebed.feed_errors import RowsRefusedError, TooManyBadError
 from lakebed.feeds.committed import (
     CommittedFeed,
     FeedConnection,
@@ -35,6 +36,7 @@ from lakebed.feeds.round_changes import (
     SplitRecords,
     check_window_count,
     event_time_of,
+    gone_but_quarantined,
     recorded_gaps,
     report_bad,
     report_dropped,
@@ -85,6 +87,7 @@ class _Round(msgspec.Struct, frozen=True):
     known: read before its first effect.
     relief: what is left out.
     items: that it takes.
+    blamed: of source splits whose only record is one whose row the table refused, why.
     """
 
     table: OpenTable
@@ -92,6 +95,7 @@ class _Round(msgspec.Struct, frozen=True):
     known: CommittedFeed
     items: KnownItems
     relief: Relief
+    blamed: Mapping[str, str]
 
 
 class CommitRound(Generic[BatchT]):
@@ -120,6 +124,10 @@ class CommitRound(Generic[BatchT]):
         self._errors_fraction_max = errors_fraction_max
         self._old_items = old_items
 
+    def first(self, batch: BatchT, count: int) -> tuple[BatchT, int, int]:
+        """Return the first records of a batch, as `MakeRows` does."""
+        return self._make_rows.first(batch, count)
+
     @counted_as("feeds")
     def run(
         self,
@@ -127,10 +135,12 @@ class CommitRound(Generic[BatchT]):
         connection: FeedConnection,
         parts: Sequence[SplitRecords[BatchT]],
         relief: Relief = NO_RELIEF,
+        blamed: Mapping[str, str] = {},
     ) -> RoundCommitted:
         """Commit records with the positions behind them, all or none.
 
         relief: what of them is left out, as they are too many.
+        blamed: of source splits with one record, whose row the table refused, why.
 
         Raises:
             PositionMovedError, ItemsTakenError, GenerationError, FencedError: forget these records,
@@ -141,7 +151,7 @@ class CommitRound(Generic[BatchT]):
                 it are committed.
             TooManyBadError: the policy stops it, as too many of this hour's records are bad; all of
                 these are committed.
-            TooManyWindowsError: bring fewer records.
+            TooManyWindowsError, RowsRefusedError: bring fewer records.
             TableBusyError: compaction must catch up first.
             UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
                 found.
@@ -151,7 +161,8 @@ class CommitRound(Generic[BatchT]):
         items = [item for part in parts for records in part.records for item in records.items]
         if self._old_items is not None:
             self._old_items.forget(table, connection)
-        round_ = _Round(table, connection, known, KnownItems(table, connection, items), relief)
+        known_items = KnownItems(table, connection, items)
+        round_ = _Round(table, connection, known, known_items, relief, blamed)
         made = self._made(round_, parts)
         refusals = [one.refusal for one in made if one.refusal is not None]
         if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
@@ -205,7 +216,10 @@ class CommitRound(Generic[BatchT]):
         id_ = table.fresh_id()
         writer = Writer(start.base, JobId(id_), table.fresh_run())
         batches = [one.rows for split in made for one in split.rows if one.rows is not None]
-        staged = self._stage.run(table, self._make_rows.schema, batches, writer=writer)
+        try:
+            staged = self._stage.run(table, self._make_rows.schema, batches, writer=writer)
+        except InvalidError as error:
+            raise RowsRefusedError(error.message, hint=error.hint, **error.facts) from error
         tallies = tallies_of(made, staged)
         errors = {one.part.split: one.rows[-1].errors_in_row for one in made if one.rows}
         moves = {
@@ -288,13 +302,14 @@ class CommitRound(Generic[BatchT]):
                 keep=round_.relief.keep,
                 discard_last=discard_last,
                 last=last,
+                refused=round_.blamed.get(split, ""),
             )
             rows.append(self._make_rows(split, records, before))
             errors_in_row, last = rows[-1].errors_in_row, rows[-1].last
             if rows[-1].refusal is not None:
                 break
         if one.part.gap_end is not None and held and self._quarantine is not None:
-            rows.append(_gone_but_quarantined(self._quarantine.count(held), errors_in_row))
+            rows.append(gone_but_quarantined(self._quarantine.count(held), errors_in_row))
         reach = count_of(in_quarantine[split].position) if split in in_quarantine else 0
         return MadeSplit(one.part, one.at, tuple(rows), reach)
 
@@ -319,19 +334,6 @@ class CommitRound(Generic[BatchT]):
         ends = {one.part.split: one.end for one in bad}
         self._quarantine.add(round_.connection, _owned(parts), at, rows, ends)
         return [msgspec.structs.replace(one, at=marked.get(one.part.split, one.at)) for one in made]
-
-
-def _gone_but_quarantined(count: int, errors_in_row: int) -> MadeRows[BatchT]:
-    """Return what became of records that the source has no longer, and that the quarantine got from
-    a worker that died before it could commit them: they are no part of the gap."""
-    return MadeRows(
-        rows=None,
-        rows_count=0,
-        read=count,
-        size=0,
-        quarantined=count,
-        errors_in_row=errors_in_row,
-    )
 
 
 def _discards(round_: _Round, split: str, counts: Sequence[int]) -> list[int]:

@@ -5,7 +5,7 @@ connection; what is late is stored, kept apart or dropped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -18,7 +18,7 @@ from lakebed.feed_errors import RecordRefusedError
 from lakebed.feeds.committed import FeedConnection
 from lakebed.feeds.event_rows import JudgedTimes, judged_times
 from lakebed.feeds.event_windows import newest_time, window_counts
-from lakebed.feeds.land_records import records_in_table
+from lakebed.feeds.land_records import first_records, records_in_table
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.feeds.pacing.left_out import last_of, left_out
 from lakebed.feeds.pacing.once_values import first_of_values
@@ -126,6 +126,10 @@ class DecodeRecords:
         """Return the records of several batches as one."""
         return pa.concat_batches(batches)
 
+    def first(self, batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, int, int]:
+        """Return the first records of a batch of more, the position behind them, and their size."""
+        return first_records(batch, count)
+
     def look(self, split: str, records: pa.RecordBatch) -> tuple[Decoded, Mask]:
         """Return what the decoder says of records, and which of its rows the filter keeps."""
         decoded = self._decoder.decode(records, source_split=split)
@@ -180,6 +184,8 @@ class DecodeRecords:
         judged = judged_times(
             decoded, self._rules.windows, log_time=known.log_time, sealed=known.sealed
         )
+        if known.refused:
+            decoded, judged = _refused(decoded, judged, known.refused)
         fates = self._fates(records, judged, known)
         rows = self._rows(decoded, fates.may_be_row, known)
         dropped = judged.dropped & ~fates.in_table & ~fates.bad
@@ -291,6 +297,15 @@ class DecodeRecords:
             source_split=split,
             version=self._connection.version,
         )
+
+
+def _refused(decoded: Decoded, judged: JudgedTimes, why: str) -> tuple[Decoded, JudgedTimes]:
+    """Return records without those rows that the table refuses."""
+    rows = np.flatnonzero(judged.verdicts == Verdict.ROW)
+    verdicts = judged.verdicts.copy()
+    verdicts[rows] = Verdict.REFUSED_BY_TABLE
+    details = {**decoded.details, **dict.fromkeys(rows.tolist(), why)}
+    return replace(decoded, details=details), replace(judged, verdicts=verdicts)
 
 
 def _count(mask: Mask) -> int:

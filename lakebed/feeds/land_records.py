@@ -34,6 +34,10 @@ class LandRecords:
         """Return the records of several batches as one."""
         return pa.concat_batches(batches)
 
+    def first(self, batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, int, int]:
+        """Return the first records of a batch of more, the position behind them, and their size."""
+        return first_records(batch, count)
+
     def __call__(
         self,
         split: str,
@@ -52,6 +56,13 @@ class LandRecords:
             size=records.size,
             deduplicated=int(there.sum()),
         )
+
+
+def first_records(batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, int, int]:
+    """Return the first records of a batch of more, the position of the next one, and their size in
+    bytes."""
+    some = batch[:count]
+    return some, batch["position"][count].as_py(), some.nbytes
 
 
 def records_in_table(count: int, known: KnownBefore[pa.RecordBatch]) -> Mask:

@@ -77,6 +77,7 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     keep: the share of records that is kept, chosen by their positions.
     discard_last: how many of the last records are left out.
     last: a digest of the record before these; empty: it is not known.
+    refused: why the table refused the row of the only record; empty: it has refused none.
     are_new: says which of some values, by their items, are not known yet, where each is let in
         once.
     """
@@ -89,6 +90,7 @@ class KnownBefore(msgspec.Struct, Generic[BatchT], frozen=True, kw_only=True):
     keep: float = 1.0
     discard_last: int = 0
     last: bytes = b""
+    refused: str = ""
     are_new: Callable[[Sequence[bytes]], Sequence[bool]] | None = None
 
 
@@ -108,6 +110,11 @@ class MakeRows(Protocol[BatchT]):
 
     def concat(self, batches: Sequence[BatchT]) -> BatchT:
         """Return the records of several batches as one."""
+        ...
+
+    def first(self, batch: BatchT, count: int) -> tuple[BatchT, int, int]:
+        """Return the first records of a batch of more, the position behind them, and their size in
+        bytes."""
         ...
 
     def __call__(

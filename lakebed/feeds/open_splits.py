@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from lakebed.feeds.committed import SplitAt
+from lakebed.feeds.round_changes import SplitRecords
 from lakebed.ports.record_source import Records, SourceSplit, SplitReader
 
 BatchT = TypeVar("BatchT")
@@ -39,7 +40,18 @@ class OpenSplit(Generic[BatchT]):
         return sum(records.count for records in self.held)
 
 
-def in_turn(splits: Iterable[OpenSplit[BatchT]]) -> list[OpenSplit[BatchT]]:
+def in_turn(splits: Iterable[OpenSplit[BatchT]], first: str = "") -> list[OpenSplit[BatchT]]:
     """Return source splits that are read on, those with the fewest bytes first: none keeps another
-    from being read."""
-    return sorted((one for one in splits if not one.is_leaving), key=lambda one: one.size)
+    from being read. first: the name of one that comes before all others; empty: none does."""
+    reads_on = (one for one in splits if not one.is_leaving)
+    return sorted(reads_on, key=lambda one: (one.split.name != first, one.size))
+
+
+def parts_of(splits: Iterable[OpenSplit[BatchT]]) -> list[SplitRecords[BatchT]]:
+    """Return what a round takes of source splits: all that is held."""
+    return [
+        SplitRecords(
+            one.split.name, one.owner, one.at, tuple(one.held), is_caught_up=one.is_caught_up
+        )
+        for one in splits
+    ]

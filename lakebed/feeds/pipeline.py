@@ -24,16 +24,16 @@ from lakebed.feed_errors import (
     OwnerFencedError,
     PositionGoneError,
     PositionMovedError,
-    TooManyWindowsError,
     WindowSealedError,
 )
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
-from lakebed.feeds.open_splits import OpenSplit, in_turn
+from lakebed.feeds.open_splits import OpenSplit, in_turn, parts_of
 from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
 from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pacing.flush import Flush
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
+from lakebed.feeds.pacing.refused_rows import RefusedRows
 from lakebed.feeds.pacing.spilling import SpillingSource
 from lakebed.feeds.rotation import Rotation, Waiting, minute_of
 from lakebed.feeds.round_changes import SplitRecords
@@ -98,6 +98,7 @@ class Pipeline(Generic[BatchT]):
         self._clock = clock
         rules = rules or PipelineRules()
         self._rotation = Rotation(rules.limits, rules.idle_seconds)
+        self._refused_rows = RefusedRows[BatchT](self._rotation, rounds.first)
         self._records_gaps = rules.records_gaps
         self.flow = Flow(
             rules.congestion,
@@ -291,7 +292,7 @@ class Pipeline(Generic[BatchT]):
         """Read a little of each source split, as long as there is room."""
         room = min(self._rotation.size - self._waiting().size, self._held.room)
         has_read, self._caught_up, self._before_gap = False, True, False
-        for one in in_turn(self._open.values()):
+        for one in in_turn(self._open.values(), self._refused_rows.split):
             if room <= 0 or not self.flow.pace.may_read(self._clock.monotonic()):
                 self._caught_up = False
                 break
@@ -361,32 +362,29 @@ class Pipeline(Generic[BatchT]):
 
     def _commit_splits(self, taken: list[OpenSplit[BatchT]]) -> RoundCommitted | None:
         """Commit what is held of some source splits. None: the round was refused."""
-        parts = [
-            SplitRecords(
-                one.split.name, one.owner, one.at, tuple(one.held), is_caught_up=one.is_caught_up
-            )
-            for one in taken
-        ]
-        done = self._commit_parts(parts)
+        has_cut = self._refused_rows.cuts
+        done = self._commit_parts(self._refused_rows.taken(parts_of(taken)))
         if done is None:
             return None
-        for one in taken:
+        for one in (one for one in taken if one.split.name in done.at):
             one.at = done.at[one.split.name]
             one.held.clear()
             self._flush.committed(one.split.name, count_of(one.at.position))
             one.reader.acknowledge(count_of(one.at.position))
         self._held.hold(self, self._waiting().size)
+        if has_cut:
+            self.forget()
         return done
 
     def _commit_parts(self, parts: list[SplitRecords[BatchT]]) -> RoundCommitted | None:
         """Commit a round. None: it was refused, and everything is read again."""
         try:
             relief = self.flow.relief(self._clock.monotonic())
-            done = self._rounds.run(self.table, self.connection, parts, relief)
+            blamed = self._refused_rows.blamed(parts)
+            done = self._rounds.run(self.table, self.connection, parts, relief, blamed)
         except LakebedError as error:  # it may have marked positions before it failed
-            reads = [records.size for part in parts for records in part.records]
             self.forget()
-            if isinstance(error, TooManyWindowsError) and self._rotation.divide(reads):
+            if self._refused_rows.refused(parts, error):
                 return None
             is_refused = isinstance(error, AGAIN) and not isinstance(error, OwnerFencedError)
             self._refused = self._refused + 1 if is_refused else 0
@@ -395,5 +393,6 @@ class Pipeline(Generic[BatchT]):
             return None
         self._refused = 0
         self._rotation.committed()
+        self._refused_rows.committed(parts)
         self.flow.committed(self._clock.monotonic())
         return done

@@ -125,6 +125,10 @@ class Rotation:
         self._size = max(1, min(size, self._size) // 2)
         return True
 
+    def restore(self) -> None:
+        """Let the next round be as large as the limit again."""
+        self._size = self.limits.size
+
     def committed(self) -> None:
         """Let the next round be a fourth larger than this one was allowed to be."""
         self._size = min(self.limits.size, self._size + self._size // 4 + 1)

@@ -172,6 +172,19 @@ def report_sealed(
         )
 
 
+def gone_but_quarantined(count: int, errors_in_row: int) -> MadeRows[BatchT]:
+    """Return what became of records that the source has no longer, and that the quarantine got from
+    a worker that died before it could commit them: they are no part of the gap."""
+    return MadeRows(
+        rows=None,
+        rows_count=0,
+        read=count,
+        size=0,
+        quarantined=count,
+        errors_in_row=errors_in_row,
+    )
+
+
 def recorded_gaps(
     connection: FeedConnection, parts: Sequence[SplitRecords[BatchT]]
 ) -> Iterator[RecordGap]:

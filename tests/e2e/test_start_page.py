@@ -69,6 +69,7 @@ def checkout(folder: Path) -> Path:
     """A folder that looks like a checkout after `make demo`."""
     folder.mkdir()
     call = "from lakebed.cli.main import main; main()"
+    program(folder, "python", f'exec "{sys.executable}" "$@"')
     program(folder, "lakebed", f'exec "{sys.executable}" -c "{call}" "$@"')
     return folder
 
@@ -77,12 +78,14 @@ def test_the_tour_works_as_it_is_typed(tmp_path: Path) -> None:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     person = Person(checkout(tmp_path / "clone"), {**inherited, "PYTHONPATH": str(ROOT)})
     said = [person.types(block) for block in blocks(TOUR)]
-    assert len(said) == 7
+    assert len(said) == 8
     whole = "\n".join(said)
     assert "did you mean 'trips'" in whole
     assert '{"id":"b7","at":1,"fare":3}' in whole
     assert "1 row in 1 file (3 read, 1 left out by filter or age-off)" in whole
     assert " 0 rows in " not in whole
+    assert "100 records into tips" in said[-2]
+    assert re.search(r"^100$", said[-2], re.MULTILINE)
     assert "clean" in said[-1]
 
 

@@ -19,11 +19,12 @@ from lakebed.config.feeds import Feed, FeedFile, landing_table_name
 from lakebed.config.policies import Policy
 from lakebed.decoding.routing import check_route
 from lakebed.errors import InvalidError, TableMissingError
-from lakebed.feeds.apply_definitions import ApplyDefinitions, KnownInTable
+from lakebed.feeds.apply_definitions import ApplyDefinitions, IdFromFile
 from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.lifecycle import FeedLifecycle
+from lakebed.feeds.operating.end_connections import end_unknown
 from lakebed.feeds.operating.flush_feed import FlushFeed
-from lakebed.feeds.operating.position_admin import newest_state
+from lakebed.feeds.operating.position_admin import newest_state, positions_in
 from lakebed.model.feeds.definitions import DefinitionKind
 from lakebed.model.names import TableName, table_name
 from lakebed.model.predicates.language import checked_predicate
@@ -39,7 +40,8 @@ def apply_definitions(app: App) -> ApplyDefinitions:
         new_id=lambda: f"{app.rng.getrandbits(128):032x}",
         check_connection=partial(_check_connection, app),
         check_feed=_check_feed,
-        ask_table=partial(_known_in_table, app),
+        ask_table=partial(_id_from_file, app),
+        end_in_tables=partial(_end_routed, app),
         require_forgotten=end_connections(app).require,
     )
 
@@ -59,33 +61,38 @@ def flush_feed(app: App) -> FlushFeed:
     return FlushFeed(app.feeds.definitions, app.feeds.leases, app.clock)
 
 
-def _known_in_table(
-    app: App, kind: DefinitionKind, name: str, file: FeedFile
-) -> KnownInTable | None:
-    """Return how a table knows a feed that lands, or a connection, that was run from a file.
+def _id_from_file(app: App, kind: DefinitionKind, name: str, file: FeedFile) -> IdFromFile | None:
+    """Return what a feed that lands, or a connection, is called when it is run from a file.
 
     Raises:
-        InvalidError: it cannot go on there.
+        InvalidError: it was run from a file, and cannot go on there.
     """
-    is_pushed = kind == "feed" and isinstance(file.feeds[name].source, PushFeed | SocketFeed)
-    if is_pushed and waits_in_file(app, name):
-        raise _pushed_before(name)
     if kind == "policy":
         return None
-    if kind == "feed":
-        known = _known_as(app, kind, name, landing_table_name(name))
-    elif file.connections[name].route:
-        _refuse_routed_before(app, name, file.connections[name])
+    if kind == "connection" and file.connections[name].route:
+        _refuse_routed_before(app, file.connections[name])
         return None
+    feed = file.feeds[name if kind == "feed" else file.connections[name].feed]
+    is_pushed = isinstance(feed.source, PushFeed | SocketFeed)
+    if kind == "feed":
+        if is_pushed and waits_in_file(app, name):
+            raise _pushed_before(name)
+        table = landing_table_name(name)
     else:
-        known = _known_as(app, kind, name, table_name(file.connections[name].table))
-    if known is not None and is_pushed:
+        table = table_name(file.connections[name].table)
+    found = _found_as(app, kind, name, table, feed.version)
+    if found is None or (is_pushed and not found.goes_on):
+        return None  # what is pushed waits below the id: receivers of a file put elsewhere
+    if kind == "feed" and is_pushed:
         raise _pushed_before(name)
-    return known
+    return found
 
 
-def _known_as(app: App, kind: DefinitionKind, name: str, table_: TableName) -> KnownInTable | None:
-    """Return what a table knows of one that was run from a file."""
+def _found_as(
+    app: App, kind: DefinitionKind, name: str, table_: TableName, version: int
+) -> IdFromFile | None:
+    """Return what one is called in its table when it is run from a file. None: there is no table,
+    or it has forgotten one of that id. version: that the file says."""
     try:
         table = app.catalog.find(table_)
     except TableMissingError:
@@ -93,20 +100,44 @@ def _known_as(app: App, kind: DefinitionKind, name: str, table_: TableName) -> K
     id_ = id_of("", kind.encode(), name, table)
     with newest_state(table) as state:
         known = connection_of(state, id_)
-    return None if known is None or known.has_ended else KnownInTable(id_, known.version)
+    if known is None:
+        return IdFromFile(id_, version, goes_on=False)
+    return None if known.has_ended else IdFromFile(id_, known.version, goes_on=True)
 
 
-def _refuse_routed_before(app: App, name: str, connection: DefinedConnection) -> None:
+def _refuse_routed_before(app: App, connection: DefinedConnection) -> None:
     """Refuse a route that was run from a file: its tables know it by ids of the file, so each
     record would be taken twice."""
     for table in connection.tables:
-        if _known_as(app, "connection", f"{name}/{table}", table_name(table)) is not None:
-            raise InvalidError(
-                "a route that was run from a file: its records would be taken twice",
-                at=at_of("connection", name),
-                table=table,
-                hint="run it from its file on, or clear its tables `--from-start` and rename it",
-            )
+        name = f"{connection.name}/{table}"
+        found = _found_as(app, "connection", name, table_name(table), 1)
+        if found is not None and found.goes_on:
+            raise _routed_before(connection, table, "run it from its file on, or ")
+
+
+def _end_routed(app: App, connection: DefinedConnection) -> None:
+    """End a route of a file that has committed nothing yet: a process may hold records, and the
+    ids of a route that the lake defines are others. From then on tables refuse that process.
+
+    Raises:
+        InvalidError: it has committed something meanwhile.
+    """
+    for name in connection.tables if connection.route else ():
+        table = app.catalog.find(table_name(name))
+        id_ = id_of("", b"connection", f"{connection.name}/{name}", table)
+        end_unknown(table, id_)
+        if positions_in(table, id_):
+            raise _routed_before(connection, name)  # its file is refused from now on
+
+
+def _routed_before(connection: DefinedConnection, table: str, also: str = "") -> InvalidError:
+    """Return why a route is refused. also: what else can be done."""
+    return InvalidError(
+        "a route that was run from a file: its records would be taken twice",
+        at=at_of("connection", connection.name),
+        table=table,
+        hint=f"{also}clear its tables `--from-start` and rename it",
+    )
 
 
 def _pushed_before(feed: str) -> InvalidError:

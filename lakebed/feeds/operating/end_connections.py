@@ -10,6 +10,7 @@ one that wakes up late commits nothing for it (protocol R17), and does not begin
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import msgspec
 
@@ -26,13 +27,14 @@ from lakebed.feeds.committed import commit_until_known
 from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
 from lakebed.model.feeds.definitions import DefinitionKind
 from lakebed.model.feeds.endings import ENDED_VERSION, Ending, KnownIn
-from lakebed.model.names import CommitId, TableId, digest_of
+from lakebed.model.names import CommitId, ConnectionId, TableId, TransactionNumber, digest_of
 from lakebed.observe import events
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.statestore.log_entries.feed_changes import Define, ForgetConnection
-from lakebed.statestore.log_entries.transactions import Transaction
+from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
 from lakebed.statestore.table_state.feed_records import connection_of
+from lakebed.statestore.table_state.state import TableState
 
 TRIES_MAX = 10
 """Most tries of a change that another process overtakes."""
@@ -140,29 +142,16 @@ class EndConnections:
     def _forget(self, known_in: KnownIn) -> None:
         """Commit to a table that it forgets a connection, unless it has."""
         table = self._find_table(known_in.table)
-        for tried in range(1, TRIES_MAX + 1):
-            if table is None:
-                return
-            with table.head.reading() as state:
-                known = connection_of(state, known_in.connection)
-                if state.head().dropped or (known is not None and known.has_ended):
-                    return
-                start = start_of(state)
-            try:
-                number = commit_until_known(table, _forgetting(known_in, start))
-            except TableMissingError:  # it was dropped meanwhile
-                return
-            except (ConflictError, FencedError, GenerationError):  # it was cleared meanwhile
-                if tried == TRIES_MAX:
-                    raise
-                continue
+        if table is None:
+            return
+        number = _committed(table, partial(_has_ended, known_in.connection), _forgetting(known_in))
+        if number is not None:
             events.emit(
                 events.FEED_CONNECTION_FORGOTTEN,
                 table=table.name,
                 connection=known_in.connection,
                 number=number,
             )
-            return
 
     def _change(self, announced: Sequence[Ending], ended: Collection[str]) -> None:
         """Change the list of what waits, until it is so."""
@@ -184,11 +173,57 @@ class EndConnections:
         raise failure
 
 
-def _forgetting(known_in: KnownIn, start: Start) -> Transaction:
-    """Return what lets a table forget a connection. Its id is the same for all who try, so that the
-    log takes one of them."""
-    connection, table = known_in.connection, known_in.table
-    id_ = CommitId(digest_of(b"forget", connection.encode(), table.encode()).hex())
-    ended = Define(connection, ENDED_VERSION)
-    changes = (ended, ForgetConnection(connection), ended)
-    return Transaction(id_, digest_of(id_.encode()), start.base, start.generation, changes)
+def end_unknown(table: OpenTable, connection: ConnectionId) -> None:
+    """Let a table refuse all that comes by a connection that it does not know. One that commits at
+    the same moment may be known afterwards, with positions.
+
+    Raises:
+        ConflictError, FencedError, UnavailableError, UnknownOutcomeError: try again.
+    """
+
+    def is_known(state: TableState) -> bool:
+        return connection_of(state, connection) is not None
+
+    table.head.follow()
+    ended = _named(b"end", connection, table.id, (Define(connection, ENDED_VERSION),))
+    _committed(table, is_known, ended)
+
+
+def _has_ended(connection: ConnectionId, state: TableState) -> bool:
+    known = connection_of(state, connection)
+    return known is not None and known.has_ended
+
+
+def _committed(
+    table: OpenTable, is_done: Callable[[TableState], bool], at: Callable[[Start], Transaction]
+) -> TransactionNumber | None:
+    """Commit what is made of where it begins. None: it is done, or the table was dropped."""
+    for tried in range(1, TRIES_MAX + 1):
+        with table.head.reading() as state:
+            if state.head().dropped or is_done(state):
+                return None
+            start = start_of(state)
+        try:
+            return commit_until_known(table, at(start))
+        except TableMissingError:  # it was dropped meanwhile
+            return None
+        except (ConflictError, FencedError, GenerationError):  # it was cleared meanwhile
+            if tried == TRIES_MAX:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _forgetting(known_in: KnownIn) -> Callable[[Start], Transaction]:
+    """Return what lets a table forget a connection."""
+    ended = Define(known_in.connection, ENDED_VERSION)
+    changes = (ended, ForgetConnection(known_in.connection), ended)
+    return _named(b"forget", known_in.connection, known_in.table, changes)
+
+
+def _named(
+    verb: bytes, connection: ConnectionId, table: TableId, changes: tuple[Change, ...]
+) -> Callable[[Start], Transaction]:
+    """Return what makes the transaction. Its id is the same for all who try, so that the log takes
+    one of them."""
+    id_ = CommitId(digest_of(verb, connection.encode(), table.encode()).hex())
+    return lambda at: Transaction(id_, digest_of(id_.encode()), at.base, at.generation, changes)

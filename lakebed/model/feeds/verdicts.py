@@ -30,6 +30,8 @@ class Verdict(IntEnum):
     """Filtered, not bad: it has no value, and the connection says `nulls = "ignore"`; or it belongs
     to another table of the connection's route."""
     NO_ROUTE = 19
+    REFUSED_BY_TABLE = 20
+    """The decoder made a row of it, and the table refused that row."""
 
     @property
     def code(self) -> str:

@@ -56,6 +56,10 @@ class LandedRows:
         """Return several batches as one."""
         return [record for batch in batches for record in batch]
 
+    def first(self, batch: list[Any], count: int) -> tuple[list[Any], int, int]:
+        """Return the first records of a batch of more."""
+        return batch[:count], batch[count][0], count
+
     def __call__(
         self, split: str, records: Records[list[Any]], known: KnownBefore[list[Any]]
     ) -> MadeRows[list[Any]]:

@@ -14,7 +14,7 @@ from lakebed.errors import LakebedError
 from lakebed.feed_errors import DefinitionMovedError, OwnerFencedError
 from lakebed.feeds.commit_round import CommitRound
 from lakebed.feeds.committed import FeedConnection, taken_before
-from lakebed.feeds.land_records import records_in_table
+from lakebed.feeds.land_records import first_records, records_in_table
 from lakebed.feeds.made_rows import KnownBefore, MadeRows
 from lakebed.feeds.owned_splits import OwnedSplits
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
@@ -70,6 +70,9 @@ class PushedRows:
 
     def concat(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         return pa.concat_batches(batches)
+
+    def first(self, batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, int, int]:
+        return first_records(batch, count)
 
     def __call__(
         self, split: str, records: Records[pa.RecordBatch], known: KnownBefore[Any]

@@ -31,7 +31,7 @@ def test_codes_keep_their_numbers() -> None:
         "row unparsable not-one-object duplicate-field unknown-field missing-field "
         "null-in-required type-mismatch out-of-range not-utf8 key-too-long time-unreadable "
         "time-out-of-bounds too-large schema-unknown transform-failed transform-timeout late "
-        "ignored no-route"
+        "ignored no-route refused-by-table"
     )
     assert [verdict.code for verdict in Verdict] == codes.split()
     assert [verdict.value for verdict in Verdict] == list(range(len(Verdict)))

@@ -39,12 +39,12 @@ def test_feeds_are_applied_listed_started_stopped_and_dropped(shell: Shell) -> N
     )
     assert shell.json("feed", "list") == []
     assert shell.ok("feed", "apply", file(shell)) == (
-        "feed orders created, version 1, 2 settings\nconnection eu created, version 1, 4 settings\n"
+        "feed orders created, version 2, 2 settings\nconnection eu created, version 2, 4 settings\n"
     )
     assert shell.ok("feed", "list").split() == ["FEED", "STATE", "WHY", "orders", "stopped"]
     assert shell.ok("feed", "start", "orders") == "orders is to be running\n"
     said = shell.ok("feed", "describe", "orders")
-    assert "feed      orders, version 1, running" in said
+    assert "feed      orders, version 2, running" in said
     assert "connects  eu to trips, policy FaultTolerant, where region = 'EU'" in said
     described = shell.json("feed", "describe", "orders")
     assert described["connections"][0]["policy"]["errors_in_row_max"] == 100
@@ -67,12 +67,12 @@ def test_a_change_is_shown_field_by_field(shell: Shell) -> None:
     shell.ok("feed", "apply", file(shell))
     changed = file(shell, TEXT.replace("'EU'", "'US'"), "changed.toml")
     assert shell.ok("feed", "apply", changed) == (
-        "feed orders kept, version 1\n"
-        "connection eu changed, version 2\n"
+        "feed orders kept, version 2\n"
+        "connection eu changed, version 3\n"
         "  connection.eu.where: \"region = 'EU'\" -> \"region = 'US'\"\n"
     )
     (kept, change) = shell.json("feed", "apply", file(shell))
-    assert (kept["action"], change["action"], change["version"]) == ("keep", "change", 3)
+    assert (kept["action"], change["action"], change["version"]) == ("keep", "change", 4)
     assert shell.ok("feed", "disconnect", "eu") == "dropped connection.eu\n"
 
 

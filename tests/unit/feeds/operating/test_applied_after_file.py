@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import lakebed
+from lakebed.bootstrap.feeds import definitions
 from lakebed.bootstrap.feeds.receivers import receiver_of
 from lakebed.errors import InvalidError
+from lakebed.feed_errors import DefinitionMovedError
+from lakebed.feeds.operating import end_connections as module
 from lakebed.landing.push.receiver import RequestHead
+from lakebed.model.feeds.definitions import DefinitionChange
+from lakebed.model.names import ConnectionId
+from lakebed.statestore.open_table import OpenTable
 
 TEXT = """
 [feed.hits]
@@ -90,6 +97,105 @@ def test_it_goes_on_where_its_file_was_taken_to(lake: Lake, landing: str) -> Non
         assert set(lake.counts("hits_landing").values()) == {1}
         assert lake.feeds.verify_landing("hits").findings == ()
     assert not any(lake.apply().values()), "what the lake defines is kept"
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the file", "the lake"])
+@pytest.mark.parametrize("landing", ["", "landing = true"])
+def test_what_its_process_holds_when_it_is_applied_is_there_once(
+    lake: Lake, landing: str, *, is_first: bool
+) -> None:
+    """Whoever of the two commits first: they take it by the same id."""
+    lake.landing = landing
+    lake.write(1, 2)
+    feeds = lakebed.Feeds(lake.lake, lake.text)
+    pipelines = [one.pipeline for one in feeds._feeds or ()]
+    assert all(one.turn().has_read for one in pipelines)
+    assert not any(lake.apply().values()), "no table knows it"
+    if not is_first:
+        lake.run()
+    for one in pipelines:
+        with nullcontext() if is_first else pytest.raises(DefinitionMovedError):
+            assert one.turn(is_draining=True).committed
+    lake.run()
+    lake.write(3)
+    lake.run()
+    assert [one.code for one in feeds.run()] == ["definition-moved"] * len(pipelines)
+    assert lake.counts() == {1: 1, 2: 1, 3: 1}
+    if landing:
+        assert set(lake.counts("hits_landing").values()) == {1}
+        assert lake.feeds.verify_landing("hits").findings == ()
+
+
+def test_what_its_process_holds_of_a_route_is_refused_when_it_is_applied(lake: Lake) -> None:
+    lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "hits" } }'
+    lake.write(1, 2)
+    feeds = lakebed.Feeds(lake.lake, lake.text)
+    pipelines = [one.pipeline for one in feeds._feeds or ()]
+    assert all(one.turn().has_read for one in pipelines)
+    lake.feeds.apply(lake.text, dry_run=True)
+    lake.apply()
+    for one in pipelines:
+        with pytest.raises(DefinitionMovedError):
+            one.turn(is_draining=True)
+    lake.run()
+    assert lake.counts() == {1: 1, 2: 1}
+
+
+def test_a_route_whose_process_commits_while_it_is_applied_is_refused(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "hits" } }'
+    lake.write(1, 2)
+    end = module.end_unknown
+
+    def raced(table: OpenTable, connection: ConnectionId) -> None:
+        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "connection_of", lambda *_: None)
+            lake.run_file()
+            end(table, connection)
+
+    monkeypatch.setattr(definitions, "end_unknown", raced)
+    for _ in range(2):
+        with pytest.raises(InvalidError, match="would be taken twice"):
+            lake.apply()
+    assert lake.feeds.feeds() == []
+    assert lake.counts() == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the file", "the lake"])
+def test_of_a_file_that_makes_its_landing_table_while_it_is_applied_one_goes_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    """Who saw no landing table gives another id: it is planned anew, or the file is refused."""
+    lake.landing = "landing = true"
+    lake.write(1, 2)
+    registry = lake.lake._app.feeds.definitions
+    change, lift = registry.change, registry.lift
+    started: list[lakebed.Feeds] = []
+
+    def changed(changes: Sequence[DefinitionChange], *, expected_number: int) -> list[int]:
+        monkeypatch.setattr(registry, "change", change)
+        started.append(lakebed.Feeds(lake.lake, lake.text))
+        return change(changes, expected_number=expected_number)
+
+    def lifted(number: int) -> None:
+        monkeypatch.setattr(registry, "lift", lift)
+        lake.feeds.apply(lake.text)
+        lift(number)
+
+    if is_first:
+        monkeypatch.setattr(registry, "change", changed)
+        lake.apply()
+        assert started[0].run()
+    else:
+        monkeypatch.setattr(registry, "lift", lifted)
+        with pytest.raises(InvalidError, match="the lake defines this feed"):
+            lakebed.Feeds(lake.lake, lake.text)
+        lake.feeds.start("hits")
+    lake.run()
+    assert lake.counts() == {1: 1, 2: 1}
+    assert lake.counts("hits_landing") == dict.fromkeys(lake.counts("hits_landing"), 1)
 
 
 def test_its_versions_rise_above_that_of_the_file(lake: Lake) -> None:
