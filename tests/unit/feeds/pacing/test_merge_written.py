@@ -2,6 +2,7 @@
 merge meets stops the feed."""
 
 import logging
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from lakebed.lake import Lake
 from lakebed.model.feeds.held_bytes import MIB, HeldBytes
 from lakebed.model.feeds.time_share import TimeShare
 from lakebed.statestore.open_table import OpenTable
+from lakebed.statestore.table_state.state import LeafFigures
 from lakebed.tasks.failed_work import FIRST_WAIT_SECONDS, FailedTables
 from tests.dsl.memory_instance import MemoryInstance
 
@@ -87,9 +89,13 @@ class Trickle:
         return sorted(self.lake.table("orders").query().read_all()["id"].to_pylist())
 
 
-def files_of(table: OpenTable) -> int:
+def leaves_of(table: OpenTable) -> list[LeafFigures]:
     with table.head.reading() as state:
-        return max(leaf.files for leaf in state.leaf_figures())
+        return state.leaf_figures()
+
+
+def files_of(table: OpenTable) -> int:
+    return max(leaf.files for leaf in leaves_of(table))
 
 
 def filled(app: App, files: int) -> OpenTable:
@@ -290,12 +296,23 @@ def _raise(error: Exception) -> None:
 
 def test_a_job_has_so_many_bytes_at_most_and_larger_files_are_left(app: App) -> None:
     table = filled(app, FILES_MAX // 2)
-    with table.head.reading() as state:
-        (leaf,) = state.leaf_figures()
+    (leaf,) = leaves_of(table)
     each = leaf.size // leaf.files
     assert merging(app).run(table, bytes_max=each, seconds=0) == 0
     assert merging(app).run(table, bytes_max=3 * each + each // 2, seconds=0) == 1
     assert files_of(table) == FILES_MAX // 2 - 2
+
+
+def test_a_large_file_keeps_no_smaller_ones_behind_it_from_being_merged(app: App) -> None:
+    settings = {"leaf_files_max": FILES_MAX, "compaction_strategy": "basic", "job_files_max": 4}
+    table = Lake(app).create_table("t", SCHEMA, settings=settings)
+    ids = random.Random(1).sample(range(1 << 60), 2_000)
+    table.ingest(pa.table({"id": pa.array(ids, pa.int64())}))
+    large = sum(leaf.size for leaf in leaves_of(table._opened))
+    for number in range(5):
+        table.ingest(pa.table({"id": pa.array([number], pa.int64())}))
+    assert merging(app).run(table._opened, bytes_max=large, seconds=0) == 1
+    assert files_of(table._opened) == 2
 
 
 def test_a_strategy_of_the_user_is_not_passed_over(
