@@ -69,11 +69,19 @@ class StageRows(Generic[BatchT]):
 
     stage: of the table's processing: `compaction` for rows that such a table gave, which have been
         through `ingest`.
+    before: called with a table before rows are written for it.
     """
 
-    def __init__(self, *, files: SortedFiles[BatchT], stage: Stage = "ingest") -> None:
+    def __init__(
+        self,
+        *,
+        files: SortedFiles[BatchT],
+        stage: Stage = "ingest",
+        before: Callable[[OpenTable], None] = lambda _: None,
+    ) -> None:
         self._files = files
         self._stage: Stage = stage
+        self._before = before
 
     def run(
         self,
@@ -92,6 +100,7 @@ class StageRows(Generic[BatchT]):
             TableBusyError: compaction must catch up first; nothing was written.
             UnavailableError: a store is busy, or there is not enough memory.
         """
+        self._before(table)
         with table.head.reading() as state:
             processing = table.processing(state, self._stage)
         sorter = self._files.sorter(schema, processing)

@@ -34,6 +34,7 @@ from lakebed.bootstrap.memory import Memory
 from lakebed.config.job_queues import WORK_HIDDEN_SECONDS
 from lakebed.ingest.sources import ArrowSource
 from lakebed.model.feeds.held_bytes import HeldBytes
+from lakebed.model.feeds.time_share import TimeShare
 from lakebed.model.jobs import (
     BATCHING,
     BULK_IMPORT_QUEUE,
@@ -111,7 +112,12 @@ class MemoryInstance:
             tracker=self.tracker,
             batches=self.batches,
             feeds=FeedStores(
-                MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes(), {}
+                MemoryLeases(),
+                MemoryFeedRegistry(),
+                MemorySecrets({}),
+                HeldBytes(),
+                TimeShare(),
+                {},
             ),
         )
         self.lake = assemble(stores, states=folder / "states", spill=folder, memory=Memory())

@@ -131,7 +131,7 @@ def kill_again_and_again(processes: FeedProcesses, kills: int) -> None:
     with Watcher(processes.folder / "lake", lines) as watcher:
         for killed in range(kills):
             if killed % 10 == 9:
-                processes.compact()  # else feeds are soon refused: there are too many small files
+                processes.compact()  # what feeds do not do themselves, as a lake is to have it
             while len(processes.running) < 2:
                 processes.start()
             end = time.monotonic() + processes.rng.random() * DELAY_SECONDS_MAX

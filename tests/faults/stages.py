@@ -28,6 +28,7 @@ from lakebed.backends.memory import (
 from lakebed.bootstrap.assemble import Stores
 from lakebed.bootstrap.feeds.stores import FeedStores, local_feed_stores
 from lakebed.model.feeds.held_bytes import HeldBytes
+from lakebed.model.feeds.time_share import TimeShare
 
 
 class MemoryFaults:
@@ -45,7 +46,12 @@ class MemoryFaults:
             queues=MemoryJobQueues(self._clock),
             tracker=MemoryJobTracker(),
             feeds=FeedStores(
-                MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes(), {}
+                MemoryLeases(),
+                MemoryFeedRegistry(),
+                MemorySecrets({}),
+                HeldBytes(),
+                TimeShare(),
+                {},
             ),
         )
 

@@ -20,6 +20,7 @@ from lakebed.bootstrap.feeds.policies import (
 from lakebed.bootstrap.feeds.pushed_feeds import pushed_segments
 from lakebed.bootstrap.feeds.record_sources import SourceParts, amazon_clients, record_source
 from lakebed.bootstrap.feeds.spools import spilling_as
+from lakebed.bootstrap.feeds.staging import staging_of
 from lakebed.config.decoders import DecoderSettings, decoder_settings_of
 from lakebed.config.definitions.connections import DefinedConnection
 from lakebed.config.definitions.toml_fields import at_of
@@ -46,7 +47,6 @@ from lakebed.feeds.quarantine import Quarantine
 from lakebed.feeds.reading.read_once import SharedSources
 from lakebed.feeds.rotation import RotationLimits
 from lakebed.feeds.run_feeds import RunningFeed
-from lakebed.ingest.stage_rows import StageRows
 from lakebed.landing.landing_source import LandingSource
 from lakebed.landing.landing_table import LANDING_SCHEMA
 from lakebed.landing.push.segment_store import SegmentStore
@@ -96,7 +96,7 @@ def landed_feed(app: App, definition: FeedDefinition, share: Share) -> Pipeline[
         connection=connection,
         source=source_of(app, definition.feed, _taken_by(table, connection), segments),
         rounds=CommitRound(
-            stage=StageRows(files=app.files),
+            stage=staging_of(app),
             make_rows=LandRecords(),
             clock=app.clock,
             old_items=old_items,
@@ -201,7 +201,7 @@ def pipeline_from(
     Raises: as `running_feeds`."""
     (table, to_table), policy = target, definition.policy
     check_policy(policy, table, at=at_of("connection", definition.connection.name, "policy"))
-    stage = StageRows[pa.RecordBatch](files=app.files)
+    stage = staging_of(app)
     open_quarantine = partial(quarantine_of, app, definition.feed.name)
     rounds = CommitRound(
         stage=stage,

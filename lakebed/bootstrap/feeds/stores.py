@@ -14,6 +14,7 @@ from lakebed.backends.local.secrets import EnvironmentSecrets, FileSecrets, Firs
 from lakebed.config.decoders import Format
 from lakebed.config.definitions.decoder_registries import RegistryOf
 from lakebed.model.feeds.held_bytes import HeldBytes
+from lakebed.model.feeds.time_share import TimeShare
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.leases import Leases
 from lakebed.ports.schema_registry import SchemaRegistry
@@ -31,6 +32,7 @@ class FeedStores(NamedTuple):
     """Leases, definitions and secrets of one lake.
 
     held: what this process holds of its feeds.
+    merging: bounds the time in which this process merges files beside its feeds.
     known_schemas: of registries that decoders name, as far as this process has asked for them; by
         format.
     """
@@ -39,6 +41,7 @@ class FeedStores(NamedTuple):
     definitions: FeedRegistry
     secrets: Secrets
     held: HeldBytes
+    merging: TimeShare
     known_schemas: dict[tuple[RegistryOf, Format], SchemaRegistry]
 
 
@@ -50,6 +53,7 @@ def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
         opened.enter_context(closing(SqliteFeedRegistry(path))),
         FirstOfSecrets(environment, files),
         HeldBytes(),
+        TimeShare(),
         {},
     )
 
@@ -71,5 +75,6 @@ def instance_feed_stores(
             SecretsManagerSecrets(clients, f"lakebed/{resources.instance}/"),
         ),
         HeldBytes(),
+        TimeShare(),
         {},
     )

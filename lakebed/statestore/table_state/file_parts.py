@@ -33,27 +33,33 @@ _WHOLE = (
 
 
 def bytes_of(state: TableState, references: Sequence[FileReference]) -> float:
-    """Return how many bytes the rows of the references take.
+    """Return how many bytes the rows of all references take, as `sizes_of`."""
+    return sum(sizes_of(state, references))
+
+
+def sizes_of(state: TableState, references: Sequence[FileReference]) -> list[float]:
+    """Return how many bytes the rows of each reference take.
 
     A whole file is known exactly. Of a part its rows are known, or estimated; a row is taken to be
     as large as those of the table's whole files, or, where there are none, of its own file.
     """
-    parts = _parts(references)
-    whole = sum(r.file.size for r in references) - sum(r.file.size for r in parts)
-    each = row_bytes(state) if parts else 0.0
-    if each:
-        return whole + each * sum(r.rows for r in parts)
-    shares = (
-        r.file.size * r.rows / max(1, sum(o.rows for o in state.references_of(r.file.name)))
-        for r in parts
-    )
-    return whole + sum(shares)
+    each = row_bytes(state) if any(map(_is_part, references)) else 0.0
+
+    def size_of(reference: FileReference) -> float:
+        if not _is_part(reference):
+            return reference.file.size
+        if each:
+            return each * reference.rows
+        rows = sum(other.rows for other in state.references_of(reference.file.name))
+        return reference.file.size * reference.rows / max(1, rows)
+
+    return [size_of(reference) for reference in references]
 
 
 def last_parts(state: TableState, references: Sequence[FileReference]) -> list[FileReference]:
     """Return those references that are the last of files which had several: the rest of
     such a file is never read, and takes room until the part is rewritten."""
-    return [r for r in _parts(references) if len(state.references_of(r.file.name)) == 1]
+    return [r for r in references if _is_part(r) and len(state.references_of(r.file.name)) == 1]
 
 
 def leaves_with_last_parts(state: TableState, upto: TransactionNumber) -> list[PartitionId]:
@@ -71,6 +77,6 @@ def row_bytes(state: TableState) -> float:
     return float(size / rows) if rows else 0.0
 
 
-def _parts(references: Sequence[FileReference]) -> list[FileReference]:
-    """Return those that are references to a part of a file, or were."""
-    return [r for r in references if not r.exact or is_shared(r.file.name)]
+def _is_part(reference: FileReference) -> bool:
+    """Return whether a reference is to a part of a file, or was."""
+    return not reference.exact or is_shared(reference.file.name)

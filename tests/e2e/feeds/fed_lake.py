@@ -116,7 +116,7 @@ class FedLake:
         between: done from time to time while they do, with the count of kills before."""
         for killed in range(kills):
             if killed % 10 == 9:
-                self.compact()  # else feeds are soon refused: there are too many small files
+                self.compact()  # what feeds do not do themselves, as a lake is to have it
             known = set(self.workers())
             fresh = 2 - len(self.running)
             for _ in range(fresh):

@@ -28,6 +28,7 @@ from lakebed.bootstrap.local import open_local
 from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.held_bytes import HeldBytes
+from lakebed.model.feeds.time_share import TimeShare
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -68,7 +69,14 @@ def stores(closed: list[str]) -> Stores:
         registry=MemoryTableRegistry(),
         queues=MemoryJobQueues(clock),
         tracker=MemoryJobTracker(),
-        feeds=FeedStores(MemoryLeases(), MemoryFeedRegistry(), MemorySecrets({}), HeldBytes(), {}),
+        feeds=FeedStores(
+            MemoryLeases(),
+            MemoryFeedRegistry(),
+            MemorySecrets({}),
+            HeldBytes(),
+            TimeShare(),
+            {},
+        ),
         close=lambda: closed.append("stores"),
     )
 

@@ -31,9 +31,7 @@ def test_each_check_has_a_line_in_the_table_of_its_section() -> None:
     for section in SECTIONS:
         text = parts[section[0].upper() + section[1:]]
         told = [line for line in text.splitlines() if line.startswith("| `")]
-        assert told == lines_of(section), (
-            "paste `lines_of` into docs/operate/doctor.md"
-        )
+        assert told == lines_of(section), "paste `lines_of` into docs/operate/doctor.md"
 
 
 def test_pages_that_cures_name_are_there() -> None:
