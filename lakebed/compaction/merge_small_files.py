@@ -33,13 +33,13 @@ FULL_SHARE = 4
 """A leaf is full from this part of `leaf_files_max` on."""
 FULL_FILES_MIN = 2
 LEAVES_MAX = 100
-"""That are looked at, those with most files first."""
+"""Most leaves that are looked at, those with most files first."""
 LOST_SECONDS = 60
-"""After which nothing was heard of a job as small as these, it is run again."""
+"""Seconds without a word of a job as small as these, after which it is run again."""
 
 
 class _DueMerges(msgspec.Struct, frozen=True):
-    """What is to be done on a table, all read from one state.
+    """The merges that are due on a table, all read from one state.
 
     held: small jobs in its full leaves.
     plan: a leaf and files that may be claimed; None: there are none.

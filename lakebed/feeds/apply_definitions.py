@@ -50,7 +50,7 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdFromFile(msgspec.Struct, frozen=True):
-    """What a feed or a connection is called in its table when it is run from a file: a process may
+    """The id that a feed or a connection has in its table when it is run from a file: a process may
     hold records of it that it commits later.
 
     version: of its newest rows; of one without rows: that the file says.

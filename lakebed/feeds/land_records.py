@@ -62,7 +62,8 @@ def first_records(batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, in
     """Return the first records of a batch of more, the position of the next one, and their size in
     bytes."""
     some = batch[:count]
-    return some, batch["position"][count].as_py(), some.nbytes
+    behind = batch["position"][count].as_py()  # bounded: one record
+    return some, behind, some.nbytes
 
 
 def records_in_table(count: int, known: KnownBefore[pa.RecordBatch]) -> Mask:

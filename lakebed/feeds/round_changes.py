@@ -114,6 +114,26 @@ def tallies_of(made: Sequence[MadeSplit[BatchT]], staged: StagedRows) -> dict[st
     return found
 
 
+def report_progress(
+    table: str, connection: FeedConnection, tally: Tally, commit_seconds: float
+) -> None:
+    """Say what became of the records of a round that is committed."""
+    events.emit(
+        events.FEED_PROGRESSED,
+        table=table,
+        connection=connection.id,
+        read_count=tally.read,
+        stored_count=tally.stored,
+        filtered_count=tally.filtered,
+        quarantined_count=tally.quarantined,
+        deduplicated_count=tally.deduplicated,
+        sampled_out_count=tally.sampled_out,
+        discarded_count=tally.discarded,
+        bytes_count=tally.bytes,
+        commit_seconds=round(commit_seconds, 3),
+    )
+
+
 def report_dropped(
     table: str, connection: FeedConnection, made: Sequence[MadeSplit[BatchT]]
 ) -> None:

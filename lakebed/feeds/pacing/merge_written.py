@@ -17,10 +17,10 @@ from lakebed.statestore.open_table import OpenTable
 from lakebed.tasks.failed_work import FailedTables
 
 SECONDS = 1.0
-"""After which no other merge is begun before the round is written."""
+"""Seconds after which no other merge is begun before the round is written."""
 BYTES_MIN = 8 * MIB
-"""Of files that are merged at once however many records this process holds: else the table of a
-feed that is behind its source would never have fewer files."""
+"""Bytes of files that are merged at once however many records this process holds: else the table of
+a feed that is behind its source would never have fewer files."""
 COMPACTION = "compaction"
 
 

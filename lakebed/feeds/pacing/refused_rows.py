@@ -24,7 +24,7 @@ First = Callable[[BatchT, int], tuple[BatchT, int, int]]
 
 
 class RefusedRows(Generic[BatchT]):
-    """What one pipeline takes while it looks for a record to blame.
+    """The search of one pipeline for the record that made a table refuse a round.
 
     Rounds are halved by bytes. One read gives as many records as the source likes, so the last one
     is halved by records.
