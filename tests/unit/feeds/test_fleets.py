@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -25,7 +25,7 @@ from lakebed.feeds.living_workers import (
     LivingWorkers,
 )
 from lakebed.feeds.operating.suspended_pipelines import SUSPENDED_SECONDS
-from lakebed.feeds.owned_splits import LeasedSplits, NewestOwners, OwnsAll
+from lakebed.feeds.owned_splits import LeasedSplits
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
 from lakebed.feeds.pipeline import Pipeline
 from lakebed.feeds.restarts import RestartRules
@@ -219,20 +219,12 @@ def test_a_worker_that_stood_still_is_fenced_and_doubles_nothing(fleet: Fleet) -
     fleet.check()
 
 
-class OwnsAsGhost(OwnsAll):
-    """A worker whose claims the store of leases has forgotten since: it was restored."""
-
-    def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
-        """Return all of them."""
-        return dict.fromkeys(splits, 50)
-
-
 def test_a_claim_that_the_table_refuses_is_made_anew(fleet: Fleet) -> None:
     """It was made when the store of leases was restored behind another's, which then committed."""
     fleet.start("a")
     fleet.pass_time(6)
     ghost = fleet._pipeline(WorkerId("ghost"), LivingWorkers(), 1)
-    ghost._splits = OwnsAsGhost()
+    ghost._splits.owned = lambda splits, _: dict.fromkeys(splits, 50)  # type: ignore[method-assign]
     fleet.write()
     ghost.turn()
     assert ghost.turn(is_draining=True).committed is not None
