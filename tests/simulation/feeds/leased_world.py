@@ -56,11 +56,7 @@ class WatchedSplits(LeasedSplits):
     """A worker's share, of which each claim is looked at. known: gives the owner of a source split
     as the worker's own state has it."""
 
-    def __init__(
-        self,
-        known: Callable[[str], int],
-        **given: Any,  # noqa: ANN401 - as it takes
-    ) -> None:
+    def __init__(self, known: Callable[[str], int], **given: Any) -> None:  # noqa: ANN401 - its own
         super().__init__(**given)
         self._known = known
 
