@@ -40,6 +40,7 @@ from lakebed.feeds.round_changes import (
     recorded_gaps,
     report_bad,
     report_dropped,
+    report_progress,
     report_sealed,
     tallies_of,
 )
@@ -47,7 +48,6 @@ from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
 from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
-from lakebed.observe import events, usage
 from lakebed.observe.usage import counted_as
 from lakebed.ports.clock import Clock
 from lakebed.statestore.log_entries.feed_changes import Count, Define, TakeItems
@@ -168,21 +168,7 @@ class CommitRound(Generic[BatchT]):
         if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
             raise refusals[0]
         done = self._committed(round_, parts, made)
-        usage.count("rows_in", done.tally.stored)
-        events.emit(
-            events.FEED_PROGRESSED,
-            table=table.name,
-            connection=connection.id,
-            read_count=done.tally.read,
-            stored_count=done.tally.stored,
-            filtered_count=done.tally.filtered,
-            quarantined_count=done.tally.quarantined,
-            deduplicated_count=done.tally.deduplicated,
-            sampled_out_count=done.tally.sampled_out,
-            discarded_count=done.tally.discarded,
-            bytes_count=done.tally.bytes,
-            commit_seconds=round(self._clock.monotonic() - begun, 3),
-        )
+        report_progress(table.name, connection, done.tally, self._clock.monotonic() - begun)
         report_dropped(table.name, connection, made)
         if self._make_rows.windows is not None:
             report_sealed(table, connection, done.number, known.sealed)

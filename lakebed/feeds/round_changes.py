@@ -17,7 +17,7 @@ from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import WINDOWS_MAX, SplitTime, WindowCount, WindowRules
 from lakebed.model.names import Micros, TransactionNumber
-from lakebed.observe import events
+from lakebed.observe import events, usage
 from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.feed_changes import RecordGap
 from lakebed.statestore.log_entries.window_changes import Advance
@@ -112,6 +112,25 @@ def tallies_of(made: Sequence[MadeSplit[BatchT]], staged: StagedRows) -> dict[st
             )
         found[one.part.split] = tally
     return found
+
+
+def report_progress(table: str, connection: FeedConnection, tally: Tally, seconds: float) -> None:
+    """Say what became of a round's records. seconds: from its begin to its commit."""
+    usage.count("rows_in", tally.stored)
+    events.emit(
+        events.FEED_PROGRESSED,
+        table=table,
+        connection=connection.id,
+        read_count=tally.read,
+        stored_count=tally.stored,
+        filtered_count=tally.filtered,
+        quarantined_count=tally.quarantined,
+        deduplicated_count=tally.deduplicated,
+        sampled_out_count=tally.sampled_out,
+        discarded_count=tally.discarded,
+        bytes_count=tally.bytes,
+        commit_seconds=round(seconds, 3),
+    )
 
 
 def report_dropped(
