@@ -48,7 +48,6 @@ from lakebed.ingest.stage_rows import StagedRows, StageRows, Writer
 from lakebed.model.feeds.positions import Position
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.names import CommitId, JobId, TransactionNumber, digest_of
-from lakebed.observe import usage
 from lakebed.observe.usage import counted_as
 from lakebed.ports.clock import Clock
 from lakebed.statestore.log_entries.feed_changes import Count, Define, TakeItems
@@ -169,7 +168,6 @@ class CommitRound(Generic[BatchT]):
         if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
             raise refusals[0]
         done = self._committed(round_, parts, made)
-        usage.count("rows_in", done.tally.stored)
         report_progress(table.name, connection, done.tally, self._clock.monotonic() - begun)
         report_dropped(table.name, connection, made)
         if self._make_rows.windows is not None:

@@ -62,8 +62,7 @@ def first_records(batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, in
     """Return the first records of a batch of more, the position of the next one, and their size in
     bytes."""
     some = batch[:count]
-    behind = batch["position"][count].as_py()  # bounded: one record
-    return some, behind, some.nbytes
+    return some, int(batch["position"].to_numpy()[count]), some.nbytes
 
 
 def records_in_table(count: int, known: KnownBefore[pa.RecordBatch]) -> Mask:

@@ -17,7 +17,7 @@ from lakebed.model.feeds.replays import replay_of
 from lakebed.model.feeds.tallies import Tally
 from lakebed.model.feeds.windows import WINDOWS_MAX, SplitTime, WindowCount, WindowRules
 from lakebed.model.names import Micros, TransactionNumber
-from lakebed.observe import events
+from lakebed.observe import events, usage
 from lakebed.ports.record_source import Records
 from lakebed.statestore.log_entries.feed_changes import RecordGap
 from lakebed.statestore.log_entries.window_changes import Advance
@@ -114,10 +114,9 @@ def tallies_of(made: Sequence[MadeSplit[BatchT]], staged: StagedRows) -> dict[st
     return found
 
 
-def report_progress(
-    table: str, connection: FeedConnection, tally: Tally, commit_seconds: float
-) -> None:
-    """Say what became of the records of a round that is committed."""
+def report_progress(table: str, connection: FeedConnection, tally: Tally, seconds: float) -> None:
+    """Say what became of a round's records. seconds: from its begin to its commit."""
+    usage.count("rows_in", tally.stored)
     events.emit(
         events.FEED_PROGRESSED,
         table=table,
@@ -130,7 +129,7 @@ def report_progress(
         sampled_out_count=tally.sampled_out,
         discarded_count=tally.discarded,
         bytes_count=tally.bytes,
-        commit_seconds=round(commit_seconds, 3),
+        commit_seconds=round(seconds, 3),
     )
 
 
