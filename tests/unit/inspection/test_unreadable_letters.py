@@ -20,7 +20,7 @@ def test_a_letter_that_is_no_text_is_counted_shown_and_stays(kind: str) -> None:
     (queue,) = story.letters.count([kind])
     assert (queue.dead, [of.table for of in queue.tables]) == (1, [""])
     (letter,) = story.letters.show([kind], None, letters_max=10)
-    assert letter.reason.startswith("invalid: not a ")
+    assert letter.reason.startswith("invalid: the message is not ")
     assert letter.body.startswith("base64:")
     assert story.redrive(kind).sent == 0
     assert story.queues.open(kind).depth() == (0, 1)
