@@ -54,7 +54,7 @@ ALL = {"count": "sum", "name": "max", "seen": "max", "maybe": "min", "gone": "la
         (Processing(latest=Latest("seen", delete="count")), "type bool"),
         (Processing(latest=Latest("seen", delete="gnoe")), "did you mean 'gone'"),
         (Processing(iterator=IteratorUse("")), "entry point"),
-        (Processing(iterator=IteratorUse("x", {"a": object()})), "JSON object"),
+        (Processing(iterator=IteratorUse("x", {"a": object()})), "configuration is not JSON"),
         (Processing(iterator=IteratorUse("x", {"a": "b" * 70_000})), "65536 bytes"),
         (Processing(iterator=IteratorUse("x", {"a": (1, 2)})), "JSON values"),
         (Processing(age_off=AgeOff("name", 5)), "timestamp, a date, or an integer"),
