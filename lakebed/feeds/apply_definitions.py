@@ -62,9 +62,10 @@ class IdFromFile(msgspec.Struct, frozen=True):
     goes_on: bool
 
 
-AskTable = Callable[[DefinitionKind, str, FeedFile], IdFromFile | None]
+AskTable = Callable[[DefinitionKind, str, FeedFile, Mapping[str, str]], IdFromFile | None]
 """Says what a feed or a connection, by its name, is called when it is run from a file. None: it
-has no table yet, or the table has forgotten it."""
+has no table yet, the table has forgotten it, or its feed has another id. The mapping: ids of feeds
+by their names, of those that the lake defines and of new ones that get theirs from the file."""
 
 
 class ApplyDefinitions:
@@ -167,12 +168,15 @@ class ApplyDefinitions:
     ) -> tuple[list[PlannedChange], dict[tuple[DefinitionKind, str], IdFromFile]]:
         """Return a plan that says what goes on from a file, and the ids from files."""
         merged = file_of({**known.file.said, **file.said})
-        asked = {
-            (one.kind, one.name): self._ask_table(one.kind, one.name, merged)
-            for one in plan
-            if one.action == "create"
-        }
-        ids = {key: found for key, found in asked.items() if found is not None}
+        feeds = {name: known.entries["feed", name].definition.id for name in known.file.feeds}
+        ids = dict[tuple[DefinitionKind, str], IdFromFile]()
+        for one in plan:  # feeds come before their connections
+            if one.action != "create":
+                continue
+            found = self._ask_table(one.kind, one.name, merged, feeds)
+            if found is not None:
+                ids[one.kind, one.name] = found
+                feeds |= {one.name: found.id} if one.kind == "feed" else {}
         going = {key for key, found in ids.items() if found.goes_on}
         said = [msgspec.structs.replace(one, goes_on=(one.kind, one.name) in going) for one in plan]
         return said, ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from lakebed.bootstrap.app import App
@@ -61,8 +62,11 @@ def flush_feed(app: App) -> FlushFeed:
     return FlushFeed(app.feeds.definitions, app.feeds.leases, app.clock)
 
 
-def _id_from_file(app: App, kind: DefinitionKind, name: str, file: FeedFile) -> IdFromFile | None:
+def _id_from_file(
+    app: App, kind: DefinitionKind, name: str, file: FeedFile, feed_ids: Mapping[str, str]
+) -> IdFromFile | None:
     """Return what a feed that lands, or a connection, is called when it is run from a file.
+    feed_ids: as `AskTable`.
 
     Raises:
         InvalidError: it was run from a file, and cannot go on there.
@@ -78,14 +82,26 @@ def _id_from_file(app: App, kind: DefinitionKind, name: str, file: FeedFile) -> 
         if is_pushed and waits_in_file(app, name):
             raise _pushed_before(name)
         table = landing_table_name(name)
-    else:
+    elif feed.source.is_ordered or _lands_as_in_file(app, feed, feed_ids):
         table = table_name(file.connections[name].table)
+    else:
+        return None  # its positions in the file count what another id has landed
     found = _found_as(app, kind, name, table, feed.version)
     if found is None or (is_pushed and not found.goes_on):
         return None  # what is pushed waits below the id: receivers of a file put elsewhere
     if kind == "feed" and is_pushed:
         raise _pushed_before(name)
     return found
+
+
+def _lands_as_in_file(app: App, feed: Feed, feed_ids: Mapping[str, str]) -> bool:
+    """Return whether a feed has the id in its landing table that it has when it is run from a
+    file."""
+    try:
+        table = app.catalog.find(landing_table_name(feed.name))
+    except TableMissingError:
+        return False
+    return feed_ids.get(feed.name) == id_of("", b"feed", feed.name, table)
 
 
 def _found_as(
