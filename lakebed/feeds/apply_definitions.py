@@ -124,16 +124,16 @@ class ApplyDefinitions:
                 self._require_forgotten(fresh)
             plan, ids = self._joined(planned, file, known)
             puts = self._puts(plan, file, known, ids)
+            check_changes(puts)
             if dry_run:
-                check_changes(puts)
                 return plan
-            for kind, name in fresh:
-                if kind == "connection":
-                    self._end_in_tables(file.connections[name])
             newest = max((one.version for one in ids.values()), default=0)
             if known.number < newest:  # versions rise above those that tables know
                 self._registry.lift(newest)
                 continue
+            for kind, name in fresh:  # last: what runs a file is not ended for what cannot be
+                if kind == "connection":
+                    self._end_in_tables(file.connections[name])
             if not puts:  # perhaps since an earlier try landed, whose answer was lost
                 return _with_versions(sent or plan, known)
             try:

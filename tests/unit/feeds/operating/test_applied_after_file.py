@@ -14,7 +14,7 @@ from lakebed.backends.memory.record_source import MemoryBroker, MemoryRecordSour
 from lakebed.bootstrap.feeds import definitions, pipelines
 from lakebed.bootstrap.feeds.receivers import receiver_of
 from lakebed.config.feed_sources import FilesFeed
-from lakebed.errors import InvalidError
+from lakebed.errors import InvalidError, UnavailableError
 from lakebed.feed_errors import DefinitionMovedError
 from lakebed.feeds.operating import end_connections as module
 from lakebed.landing.push.receiver import RequestHead
@@ -80,6 +80,10 @@ class Lake:
     def counts(self, table: str = "hits") -> Counter[object]:
         rows = self.lake.table(table).query().read_all().to_pylist()
         return Counter(row.get("n", row.get("position")) for row in rows)
+
+
+def _away(*_: object, **__: object) -> list[int]:
+    raise UnavailableError("the registry does not answer", hint="try again")
 
 
 @pytest.fixture
@@ -186,6 +190,32 @@ def test_what_its_process_holds_of_a_route_is_refused_when_it_is_applied(lake: L
     for one in pipelines:
         with pytest.raises(DefinitionMovedError):
             one.turn(is_draining=True)
+    lake.run()
+    assert lake.counts() == {1: 1, 2: 1}
+
+
+def test_a_route_runs_on_from_its_file_when_its_definitions_cannot_be_changed(lake: Lake) -> None:
+    lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "hits" } }'
+    lake.write(1, 2)
+    too_many = "".join(f"[policy.p{n}]\n" for n in range(100))
+    with pytest.raises(InvalidError, match="too many definitions change at once"):
+        lake.feeds.apply(too_many + lake.text)
+    lake.run_file()
+    assert lake.counts() == {1: 1, 2: 1}
+
+
+def test_a_route_that_apply_ended_before_it_died_is_applied_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "hits" } }'
+    lake.write(1, 2)
+    feeds = lakebed.Feeds(lake.lake, lake.text)
+    with monkeypatch.context() as patch:
+        patch.setattr(lake.lake._app.feeds.definitions, "change", _away)
+        with pytest.raises(UnavailableError):
+            lake.feeds.apply(lake.text)
+    assert {one.code for one in feeds.run()} == {"definition-moved"}
+    lake.apply()
     lake.run()
     assert lake.counts() == {1: 1, 2: 1}
 
