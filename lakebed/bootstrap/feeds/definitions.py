@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from lakebed.bootstrap.app import App
@@ -25,13 +25,16 @@ from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.lifecycle import FeedLifecycle
 from lakebed.feeds.operating.end_connections import end_unknown
 from lakebed.feeds.operating.flush_feed import FlushFeed
-from lakebed.feeds.operating.position_admin import newest_state, positions_in
+from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.model.feeds.definitions import DefinitionKind
-from lakebed.model.names import TableName, table_name
+from lakebed.model.names import ConnectionId, TableName, table_name
 from lakebed.model.predicates.language import checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.feed_records import connection_of
+from lakebed.statestore.table_state.feed_records import connection_of, positions_of
+
+_RUN_FILE = "run it from its file on, or "
+_FILE_ENDED = "its file does not run any more either, as tables have ended it: "
 
 
 def apply_definitions(app: App) -> ApplyDefinitions:
@@ -124,11 +127,15 @@ def _found_as(
 def _refuse_routed_before(app: App, connection: DefinedConnection) -> None:
     """Refuse a route that was run from a file: its tables know it by ids of the file, so each
     record would be taken twice."""
-    for table in connection.tables:
-        name = f"{connection.name}/{table}"
-        found = _found_as(app, "connection", name, table_name(table), 1)
-        if found is not None and found.goes_on:
-            raise _routed_before(connection, table, "run it from its file on, or ")
+    taken, has_ended = list[str](), False
+    for table, id_ in _in_file(app, connection):
+        with newest_state(table) as state:
+            known, positions = connection_of(state, id_), any(positions_of(state, id_))
+        has_ended = has_ended or (known is not None and known.has_ended)
+        if known is not None and (positions or not known.has_ended):
+            taken.append(table.name)
+    if taken:
+        raise _routed_before(connection, taken[0], _FILE_ENDED if has_ended else _RUN_FILE)
 
 
 def _end_routed(app: App, connection: DefinedConnection) -> None:
@@ -138,21 +145,26 @@ def _end_routed(app: App, connection: DefinedConnection) -> None:
     Raises:
         InvalidError: it has committed something meanwhile.
     """
-    for name in connection.tables if connection.route else ():
+    for table, id_ in _in_file(app, connection) if connection.route else ():
+        if not end_unknown(table, id_):
+            _refuse_routed_before(app, connection)
+
+
+def _in_file(app: App, connection: DefinedConnection) -> Iterator[tuple[OpenTable, ConnectionId]]:
+    """Yield the tables of a route, with the ids by which they know it when it is run from a
+    file."""
+    for name in connection.tables:
         table = app.catalog.find(table_name(name))
-        id_ = id_of("", b"connection", f"{connection.name}/{name}", table)
-        end_unknown(table, id_)
-        if positions_in(table, id_):
-            raise _routed_before(connection, name)  # its file is refused from now on
+        yield table, id_of("", b"connection", f"{connection.name}/{name}", table)
 
 
-def _routed_before(connection: DefinedConnection, table: str, also: str = "") -> InvalidError:
-    """Return why a route is refused. also: what else can be done."""
+def _routed_before(connection: DefinedConnection, table: str, first: str) -> InvalidError:
+    """Return why a route is refused. first: what its file does, or can do."""
     return InvalidError(
         "a route that was run from a file: its records would be taken twice",
         at=at_of("connection", connection.name),
         table=table,
-        hint=f"{also}clear its tables `--from-start` and rename it",
+        hint=f"{first}clear its tables `--from-start` and rename it",
     )
 
 

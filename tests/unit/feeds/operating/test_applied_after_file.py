@@ -19,7 +19,9 @@ from lakebed.feed_errors import DefinitionMovedError
 from lakebed.feeds.operating import end_connections as module
 from lakebed.landing.push.receiver import RequestHead
 from lakebed.model.feeds.definitions import DefinitionChange
-from lakebed.model.names import ConnectionId
+from lakebed.model.names import ConnectionId, TransactionNumber
+from lakebed.statestore.log_entries.feed_changes import Define
+from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.open_table import OpenTable
 
 TEXT = """
@@ -225,21 +227,50 @@ def test_a_route_whose_process_commits_while_it_is_applied_is_refused(
 ) -> None:
     lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "hits" } }'
     lake.write(1, 2)
-    end = module.end_unknown
+    commit = module.commit_until_known
 
-    def raced(table: OpenTable, connection: ConnectionId) -> None:
+    def raced(table: OpenTable, transaction: Transaction) -> TransactionNumber:
         monkeypatch.undo()
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "connection_of", lambda *_: None)
-            lake.run_file()
-            end(table, connection)
+        lake.run_file()
+        return commit(table, transaction)
 
-    monkeypatch.setattr(definitions, "end_unknown", raced)
-    for _ in range(2):
-        with pytest.raises(InvalidError, match="would be taken twice"):
-            lake.apply()
+    monkeypatch.setattr(module, "commit_until_known", raced)
+    for dry_run in (False, False, True):
+        with pytest.raises(InvalidError, match="would be taken twice") as caught:
+            lake.feeds.apply(lake.text, dry_run=dry_run)
+        assert "its file does not run any more either" in str(caught.value.hint)
     assert lake.feeds.feeds() == []
     assert lake.counts() == {1: 1, 2: 1}
+    assert {one.code for one in lakebed.Feeds(lake.lake, lake.text).run()} == {"definition-moved"}
+    lake.lake.table("hits").clear(from_start=True)
+    lake.feeds.apply(lake.text.replace("connection.all", "connection.again"))
+    lake.feeds.start("hits")
+    lake.run()
+    assert lake.counts() == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize("table", ["hits", "more"])
+def test_a_route_that_a_table_knows_without_positions_is_refused(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """Its process goes on where tables have not ended it."""
+    lake.lake.create_table("more", lakebed.schema_of(row_keys={"n": "int64"}, values={}))
+    lake.into = 'route = { field = "n", as = "int64", tables = { 1 = "hits", 2 = "more" } }'
+    lake.write(1, 2)
+
+    def raced(known: OpenTable, connection: ConnectionId) -> bool:
+        if known.name == table:
+            define = module._named(b"begin", connection, known.id, (Define(connection, 1),))
+            module._committed(known, lambda _: False, define)
+        return module.end_unknown(known, connection)
+
+    monkeypatch.setattr(definitions, "end_unknown", raced)
+    with pytest.raises(InvalidError, match="would be taken twice") as caught:
+        lake.apply()
+    is_ended = table == "more"
+    assert ("any more" in str(caught.value.hint)) == is_ended
+    assert ("run it from its file on" in str(caught.value.hint)) != is_ended
+    assert lake.feeds.feeds() == []
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["the file", "the lake"])
