@@ -308,6 +308,33 @@ def test_of_a_file_that_makes_its_landing_table_while_it_is_applied_one_goes_on(
     assert lake.counts("hits_landing") == {0: 1, len('{"n":1}\n'): 1}
 
 
+def test_of_a_file_whose_first_process_died_with_its_landing_table_one_goes_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second process finds the table, and has apply plan anew all the same."""
+    lake.landing = "landing = true"
+    lake.write(1, 2)
+    registry = lake.lake._app.feeds.definitions
+    change = registry.change
+    started: list[lakebed.Feeds] = []
+
+    def changed(changes: Sequence[DefinitionChange], *, expected_number: int) -> list[int]:
+        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(registry, "lift", _away)
+            with pytest.raises(UnavailableError):
+                lakebed.Feeds(lake.lake, lake.text)
+        started.append(lakebed.Feeds(lake.lake, lake.text))
+        return change(changes, expected_number=expected_number)
+
+    monkeypatch.setattr(registry, "change", changed)
+    lake.apply()
+    assert started[0].run()
+    lake.run()
+    assert lake.counts() == {1: 1, 2: 1}
+    assert lake.counts("hits_landing") == {0: 1, len('{"n":1}\n'): 1}
+
+
 def test_its_versions_rise_above_that_of_the_file(lake: Lake) -> None:
     """A worker that still runs the file is refused then, and stops."""
     lake.version = 41
