@@ -17,7 +17,7 @@ from lakebed.config.feed_sources import FilesFeed, S3Feed, Source, SqsFeed, sour
 from lakebed.config.policies import DEFAULT_POLICY
 from lakebed.config.policy_definitions import PolicyDefinition, policy_definition
 from lakebed.errors import InvalidError
-from lakebed.model.feeds.definitions import KINDS, DefinitionKind
+from lakebed.model.feeds.definitions import KINDS, NUMBER_MAX, DefinitionKind
 from lakebed.model.names import TableName, table_name
 
 IN_FUNCTIONS = (S3Feed, SqsFeed)
@@ -25,6 +25,9 @@ IN_FUNCTIONS = (S3Feed, SqsFeed)
 not take now. Files lie on a machine, brokers lie in a network that functions are not in, and who
 pushes waits for a receiver."""
 QUARANTINE_SUFFIX = "_quarantine"
+FILE_VERSION_MAX = NUMBER_MAX >> 1
+"""Greatest version in a file. Versions of the registry rise above it when the file is applied: as
+many are left, before the one that ends connections."""
 
 
 class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +87,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=1,
-            le=1 << 53,
+            le=FILE_VERSION_MAX,
             description="Of a feed that is run from its file: raise it when the definition changes."
             " Where the registry has it, that gives the version.",
         ),

@@ -62,9 +62,10 @@ class IdFromFile(msgspec.Struct, frozen=True):
     goes_on: bool
 
 
-AskTable = Callable[[DefinitionKind, str, FeedFile], IdFromFile | None]
+AskTable = Callable[[DefinitionKind, str, FeedFile, Mapping[str, str]], IdFromFile | None]
 """Says what a feed or a connection, by its name, is called when it is run from a file. None: it
-has no table yet, or the table has forgotten it."""
+has no table yet, the table has forgotten it, or its feed has another id. The mapping: ids of feeds
+by their names, of those that the lake defines and of new ones that get theirs from the file."""
 
 
 class ApplyDefinitions:
@@ -123,16 +124,16 @@ class ApplyDefinitions:
                 self._require_forgotten(fresh)
             plan, ids = self._joined(planned, file, known)
             puts = self._puts(plan, file, known, ids)
+            check_changes(puts)
             if dry_run:
-                check_changes(puts)
                 return plan
-            for kind, name in fresh:
-                if kind == "connection":
-                    self._end_in_tables(file.connections[name])
             newest = max((one.version for one in ids.values()), default=0)
             if known.number < newest:  # versions rise above those that tables know
                 self._registry.lift(newest)
                 continue
+            for kind, name in fresh:  # last: what runs a file is not ended for what cannot be
+                if kind == "connection":
+                    self._end_in_tables(file.connections[name])
             if not puts:  # perhaps since an earlier try landed, whose answer was lost
                 return _with_versions(sent or plan, known)
             try:
@@ -167,12 +168,15 @@ class ApplyDefinitions:
     ) -> tuple[list[PlannedChange], dict[tuple[DefinitionKind, str], IdFromFile]]:
         """Return a plan that says what goes on from a file, and the ids from files."""
         merged = file_of({**known.file.said, **file.said})
-        asked = {
-            (one.kind, one.name): self._ask_table(one.kind, one.name, merged)
-            for one in plan
-            if one.action == "create"
-        }
-        ids = {key: found for key, found in asked.items() if found is not None}
+        feeds = {name: known.entries["feed", name].definition.id for name in known.file.feeds}
+        ids = dict[tuple[DefinitionKind, str], IdFromFile]()
+        for one in plan:  # feeds come before their connections
+            if one.action != "create":
+                continue
+            found = self._ask_table(one.kind, one.name, merged, feeds)
+            if found is not None:
+                ids[one.kind, one.name] = found
+                feeds |= {one.name: found.id} if one.kind == "feed" else {}
         going = {key for key, found in ids.items() if found.goes_on}
         said = [msgspec.structs.replace(one, goes_on=(one.kind, one.name) in going) for one in plan]
         return said, ids

@@ -31,7 +31,7 @@ DEFINITIONS_MAX = 10_000
 class FeedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A feed with all that its landing needs.
 
-    id: of the feed: never used again.
+    id: as that of `NamedDefinition`.
     version: of the newest of the definitions that its rows are made by.
     policy: its parameters.
     """

@@ -106,7 +106,8 @@ class SqliteFeedRegistry:
             SqliteDatabase(path, schema, format=_FORMAT, upgrades=_UPGRADES, is_moved=True),
             _SUMS,
             what="definitions of feeds",
-            instead="apply the files of feeds again: their sources begin anew",
+            instead="apply the files of feeds again: what is not said to go on begins anew with its"
+            " source",
         )
 
     def number(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from lakebed.bootstrap.app import App
@@ -24,13 +25,16 @@ from lakebed.feeds.drop_definitions import DropDefinitions
 from lakebed.feeds.lifecycle import FeedLifecycle
 from lakebed.feeds.operating.end_connections import end_unknown
 from lakebed.feeds.operating.flush_feed import FlushFeed
-from lakebed.feeds.operating.position_admin import newest_state, positions_in
+from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.model.feeds.definitions import DefinitionKind
-from lakebed.model.names import TableName, table_name
+from lakebed.model.names import ConnectionId, TableName, table_name
 from lakebed.model.predicates.language import checked_predicate
 from lakebed.model.predicates.text import predicate_from_text
 from lakebed.statestore.open_table import OpenTable
-from lakebed.statestore.table_state.feed_records import connection_of
+from lakebed.statestore.table_state.feed_records import connection_of, positions_of
+
+_RUN_FILE = "run it from its file on, or "
+_FILE_ENDED = "its file does not run any more either, as tables have ended it: "
 
 
 def apply_definitions(app: App) -> ApplyDefinitions:
@@ -61,8 +65,11 @@ def flush_feed(app: App) -> FlushFeed:
     return FlushFeed(app.feeds.definitions, app.feeds.leases, app.clock)
 
 
-def _id_from_file(app: App, kind: DefinitionKind, name: str, file: FeedFile) -> IdFromFile | None:
+def _id_from_file(
+    app: App, kind: DefinitionKind, name: str, file: FeedFile, feed_ids: Mapping[str, str]
+) -> IdFromFile | None:
     """Return what a feed that lands, or a connection, is called when it is run from a file.
+    feed_ids: as `AskTable`.
 
     Raises:
         InvalidError: it was run from a file, and cannot go on there.
@@ -78,14 +85,26 @@ def _id_from_file(app: App, kind: DefinitionKind, name: str, file: FeedFile) -> 
         if is_pushed and waits_in_file(app, name):
             raise _pushed_before(name)
         table = landing_table_name(name)
-    else:
+    elif feed.source.is_ordered or _lands_as_in_file(app, feed, feed_ids):
         table = table_name(file.connections[name].table)
+    else:
+        return None  # its positions in the file count what another id has landed
     found = _found_as(app, kind, name, table, feed.version)
     if found is None or (is_pushed and not found.goes_on):
         return None  # what is pushed waits below the id: receivers of a file put elsewhere
     if kind == "feed" and is_pushed:
         raise _pushed_before(name)
     return found
+
+
+def _lands_as_in_file(app: App, feed: Feed, feed_ids: Mapping[str, str]) -> bool:
+    """Return whether a feed has the id in its landing table that it has when it is run from a
+    file."""
+    try:
+        table = app.catalog.find(landing_table_name(feed.name))
+    except TableMissingError:
+        return False
+    return feed_ids.get(feed.name) == id_of("", b"feed", feed.name, table)
 
 
 def _found_as(
@@ -108,11 +127,15 @@ def _found_as(
 def _refuse_routed_before(app: App, connection: DefinedConnection) -> None:
     """Refuse a route that was run from a file: its tables know it by ids of the file, so each
     record would be taken twice."""
-    for table in connection.tables:
-        name = f"{connection.name}/{table}"
-        found = _found_as(app, "connection", name, table_name(table), 1)
-        if found is not None and found.goes_on:
-            raise _routed_before(connection, table, "run it from its file on, or ")
+    taken, has_ended = list[str](), False
+    for table, id_ in _in_file(app, connection):
+        with newest_state(table) as state:
+            known, positions = connection_of(state, id_), any(positions_of(state, id_))
+        has_ended = has_ended or (known is not None and known.has_ended)
+        if known is not None and (positions or not known.has_ended):
+            taken.append(table.name)
+    if taken:
+        raise _routed_before(connection, taken[0], _FILE_ENDED if has_ended else _RUN_FILE)
 
 
 def _end_routed(app: App, connection: DefinedConnection) -> None:
@@ -122,21 +145,26 @@ def _end_routed(app: App, connection: DefinedConnection) -> None:
     Raises:
         InvalidError: it has committed something meanwhile.
     """
-    for name in connection.tables if connection.route else ():
+    for table, id_ in _in_file(app, connection) if connection.route else ():
+        if not end_unknown(table, id_):
+            _refuse_routed_before(app, connection)
+
+
+def _in_file(app: App, connection: DefinedConnection) -> Iterator[tuple[OpenTable, ConnectionId]]:
+    """Yield the tables of a route, with the ids by which they know it when it is run from a
+    file."""
+    for name in connection.tables:
         table = app.catalog.find(table_name(name))
-        id_ = id_of("", b"connection", f"{connection.name}/{name}", table)
-        end_unknown(table, id_)
-        if positions_in(table, id_):
-            raise _routed_before(connection, name)  # its file is refused from now on
+        yield table, id_of("", b"connection", f"{connection.name}/{name}", table)
 
 
-def _routed_before(connection: DefinedConnection, table: str, also: str = "") -> InvalidError:
-    """Return why a route is refused. also: what else can be done."""
+def _routed_before(connection: DefinedConnection, table: str, first: str) -> InvalidError:
+    """Return why a route is refused. first: what its file does, or can do."""
     return InvalidError(
         "a route that was run from a file: its records would be taken twice",
         at=at_of("connection", connection.name),
         table=table,
-        hint=f"{also}clear its tables `--from-start` and rename it",
+        hint=f"{first}clear its tables `--from-start` and rename it",
     )
 
 

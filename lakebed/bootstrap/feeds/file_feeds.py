@@ -8,7 +8,7 @@ from lakebed.bootstrap.app import App
 from lakebed.bootstrap.feeds.file_definitions import definitions_in, refuse_defined
 from lakebed.bootstrap.feeds.pipelines import running_feeds
 from lakebed.config.feeds import FeedFile
-from lakebed.feeds.known_definitions import read_definitions
+from lakebed.feeds.known_definitions import is_landed, read_definitions
 from lakebed.feeds.run_feeds import RunningFeed
 
 
@@ -22,15 +22,17 @@ def feeds_of_file(app: App, file: FeedFile) -> list[RunningFeed[pa.RecordBatch]]
     """
     registry = app.feeds.definitions
     refuse_defined(read_definitions(registry), file)
-    tables = app.catalog.list()
-    feeds = list(running_feeds(app, *definitions_in(file)))
-    if app.catalog.list() == tables:
-        return feeds
-    try:  # who applies it and saw no landing table gives the feed another id: it is planned anew
-        registry.lift(registry.number() + 1)
-        refuse_defined(read_definitions(registry), file)
+    feeds, connections = definitions_in(file)
+    running: list[RunningFeed[pa.RecordBatch]] = []
+    try:
+        running.extend(running_feeds(app, feeds, connections))
+        if any(is_landed(feed, connections) for feed in feeds):
+            # Who applies it and saw no landing table gives the feed another id. That is planned
+            # anew, whichever process of this file has made the table.
+            registry.lift(registry.number() + 1)
+            refuse_defined(read_definitions(registry), file)
     except Exception:  # whatever it was: nothing is to hold the sources
-        for one in feeds:
+        for one in running:
             one.pipeline.close()
         raise
-    return feeds
+    return running

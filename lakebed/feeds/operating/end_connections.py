@@ -25,6 +25,7 @@ from lakebed.errors import (
 from lakebed.feed_errors import DefinitionChangedError
 from lakebed.feeds.committed import commit_until_known
 from lakebed.feeds.known_definitions import KnownDefinitions, read_definitions
+from lakebed.feeds.operating.position_admin import newest_state
 from lakebed.model.feeds.definitions import DefinitionKind
 from lakebed.model.feeds.endings import ENDED_VERSION, Ending, KnownIn
 from lakebed.model.names import CommitId, ConnectionId, TableId, TransactionNumber, digest_of
@@ -33,7 +34,7 @@ from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.statestore.log_entries.feed_changes import Define, ForgetConnection
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.open_table import OpenTable, Start, start_of
-from lakebed.statestore.table_state.feed_records import connection_of
+from lakebed.statestore.table_state.feed_records import connection_of, positions_of
 from lakebed.statestore.table_state.state import TableState
 
 TRIES_MAX = 10
@@ -173,12 +174,14 @@ class EndConnections:
         raise failure
 
 
-def end_unknown(table: OpenTable, connection: ConnectionId) -> None:
-    """Let a table refuse all that comes by a connection that it does not know. One that commits at
-    the same moment may be known afterwards, with positions.
+def end_unknown(table: OpenTable, connection: ConnectionId) -> bool:
+    """Let a table refuse all that comes by a connection that it does not know. Return whether it
+    does, and has taken nothing of it: False: the connection has committed something meanwhile, and
+    goes on, or was ended behind that.
 
     Raises:
         ConflictError, FencedError, UnavailableError, UnknownOutcomeError: try again.
+        TableMissingError: the table was dropped.
     """
 
     def is_known(state: TableState) -> bool:
@@ -187,6 +190,8 @@ def end_unknown(table: OpenTable, connection: ConnectionId) -> None:
     table.head.follow()
     ended = _named(b"end", connection, table.id, (Define(connection, ENDED_VERSION),))
     _committed(table, is_known, ended)
+    with newest_state(table) as state:
+        return _has_ended(connection, state) and not any(positions_of(state, connection))
 
 
 def _has_ended(connection: ConnectionId, state: TableState) -> bool:

@@ -37,7 +37,8 @@ _ID = re.compile(r"[a-z0-9]{1,64}")
 class NamedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A definition that a user has made.
 
-    id: chosen when it is made, and never used again for another one.
+    id: random, or that of a file that is applied: this one follows from the name and the table, so
+        it is given again when the registry was lost. It is not once the table has forgotten it.
     body: in a form that the settings know. It names secrets (`secret:NAME`), and holds none.
     version: the registry gives it; 0: it is not stored.
     """

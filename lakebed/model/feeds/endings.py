@@ -29,7 +29,7 @@ class KnownIn(msgspec.Struct, frozen=True, array_like=True):
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """A definition that is about to be dropped, or was: what it led into tables is to be forgotten.
 
-    id: of the definition; it is never used again.
+    id: of the definition; it is not given again in a table that has forgotten it.
     known_in: where its connections may be known; of one with a route, several.
     """
 

@@ -98,6 +98,12 @@ def test_bytes_of_files_that_are_taken_before_they_are_landed_are_seen(
     files.check()
 
 
+def test_one_that_has_not_looked_twice_says_so(folder: Path) -> None:
+    lakebed.connect(folder / "lake", create=True).close()
+    with pytest.raises(AssertionError, match="has looked 0 times"), Watcher(folder / "lake"):
+        pass
+
+
 def test_each_record_is_compared_once_also_when_its_id_is_known_late(fed: FedByKafka) -> None:
     known = list[bool]()
     taken = TakenRecords(lambda app: fed.ids(app) if known else lambda _split, _offset: None)

@@ -48,6 +48,7 @@ class Watcher:
         self._ended.set()
         self._thread.join()
         self.check()
+        assert len(self._looked) > 1, f"it has looked {len(self._looked)} times"
         gap = statistics.median(after - before for before, after in pairwise(self._looked))
         assert gap < GAP_SECONDS_MAX, f"it looks each {gap:.1f} s"
 

@@ -130,6 +130,7 @@ def test_each_source_is_understood(source: str, wanted: object) -> None:
         ("[feed.a]\nfiles = 3", "files"),
         ('[feed.a]\nfiles = ""', "files"),
         ('[feed.a]\nfiles = "x"\nversion = 0', "version"),
+        (f'[feed.a]\nfiles = "x"\nversion = {(1 << 52) + 1}', "at=feed.a.version.*1 to 45035"),
         ('[feed.a]\nfiles = "x"\nrotate_bytes = 0', "at=feed.a.rotate_bytes.*1 to 1073741824"),
         (f'[feed.{"a" * 56}]\nfiles = "x"', "not a table name"),
         ('[feed.No]\nfiles = "x"', "not a table name"),
