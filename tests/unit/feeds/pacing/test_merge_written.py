@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -233,7 +234,7 @@ def test_a_process_merges_for_a_quarter_of_its_time_at_most(app: App, clock: Vir
     assert len(begun) == 10
 
 
-def test_what_is_merged_at_once_fits_into_the_memory_beside_the_records(
+def test_what_is_merged_at_once_fits_into_the_memory_beside_a_round_of_any_size(
     app: App, clock: VirtualClock
 ) -> None:
     table, sizes, held = filled(app, 1), list[int](), HeldBytes(64 * MIB)
@@ -248,7 +249,23 @@ def test_what_is_merged_at_once_fits_into_the_memory_beside_the_records(
     for size in (0, 20, 60, 64):
         held.hold("a pipeline", size * MIB)
         merge.run(table)
-    assert sizes == [64, 44, 8, 8]
+    assert sizes == [38] * 4
+
+
+def test_a_feed_that_is_behind_merges_what_its_largest_rounds_write(
+    app: App, clock: VirtualClock
+) -> None:
+    table = Lake(app).create_table("t", SCHEMA, settings={"leaf_files_max": FILES_MAX})
+    rng = np.random.default_rng(1)
+    for _ in range(FILES_MAX // 4):
+        table.ingest(pa.table({"id": rng.integers(0, 1 << 62, 1_000_000)}))
+    (leaf,), held = leaves_of(table._opened), HeldBytes()
+    assert leaf.size / leaf.files > 4 * MIB
+    held.hold("a pipeline", held.bytes_max)
+    MergeWritten(
+        merging(app), failed=FailedTables(clock), held=held, share=TimeShare(), clock=clock
+    ).run(table._opened)
+    assert files_of(table._opened) == 1
 
 
 def test_no_other_job_is_begun_when_its_time_is_over(app: App) -> None:
