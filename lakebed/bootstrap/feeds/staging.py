@@ -20,7 +20,7 @@ def staging_of(app: App) -> StageRows[pa.RecordBatch]:
     )
     merge = MergeWritten(
         small_files,
-        failed=app.failed_tables,
+        failed=app.feeds.failed_merges,
         held=app.feeds.held,
         share=app.feeds.merging,
         clock=app.clock,
