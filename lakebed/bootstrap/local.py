@@ -62,7 +62,7 @@ def open_local(
         registry = undo.enter_context(closing(SqliteTableRegistry(directory.path)))
         batches = undo.enter_context(closing(SqliteFileBatches(directory.queues)))
         queues = undo.enter_context(closing(SqliteJobQueues(directory.queues, clock=clock)))
-        feeds = local_feed_stores(directory.path, undo)
+        feeds = local_feed_stores(directory.path, undo, clock)
         ledger = undo.enter_context(closing(SqliteUsageLedger(directory.queues)))
         logs = SqliteTransactionLogs(directory.logs, clock, open_max=open_tables_max())
         undo.callback(logs.close)

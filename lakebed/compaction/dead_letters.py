@@ -106,7 +106,7 @@ class GiveUpDeadJobs:
 
     def _end(self, message: CompactionMessage, letter: Received) -> int:
         history = self._tracker.history(message.table, message.job)
-        reason = _lasting_reason(history, letter.receives)
+        reason = last_failure(history, letter.receives)
         if reason.startswith(LASTING):
             self._reject(message, reason)
         elif not reason.startswith(OUTDATED):
@@ -140,11 +140,12 @@ class GiveUpDeadJobs:
         return sum(self._give_up.run(table, job, reason=reason) for job in jobs)
 
 
-def _lasting_reason(history: Sequence[JobReport], receives: int) -> str:
-    """Return why the last run of a job failed; "": its reports do not say.
+def last_failure(history: Sequence[JobReport], receives: int) -> str:
+    """Return why the last run of a job failed; "": its reports do not say. One that begins with a
+    prefix of `LASTING` would be that of another job of the same files, too.
 
-    A run that the kernel or ECS kills for memory reports nothing after its start. When every
-    receive of the message ended so, another job of the same files would end alike.
+    receives: how often the job was to be run. A run that the kernel or ECS kills for memory reports
+        nothing after its start: so it was if each ended so.
     """
     killed = 0
     for report in reversed(history):

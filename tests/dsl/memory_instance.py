@@ -49,6 +49,7 @@ from lakebed.schedules.send_ticks import SendBatchTicks, SendTicks
 from lakebed.sorted_files.format.arrow_schema import arrow_schema
 from lakebed.statestore.marked_logs import MarkedTransactionLogs
 from lakebed.statestore.queued_commits import COMMIT_QUEUE
+from lakebed.tasks.failed_work import FailedTables
 from lambdas.batching.handle import make_batches
 from lambdas.batching.trigger import send_ticks as send_batch_ticks
 from lambdas.committer.commit import commit
@@ -117,6 +118,7 @@ class MemoryInstance:
                 MemorySecrets({}),
                 HeldBytes(),
                 TimeShare(),
+                FailedTables(self.clock),
                 {},
             ),
         )

@@ -29,6 +29,7 @@ from lakebed.bootstrap.assemble import Stores
 from lakebed.bootstrap.feeds.stores import FeedStores, local_feed_stores
 from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.feeds.time_share import TimeShare
+from lakebed.tasks.failed_work import FailedTables
 
 
 class MemoryFaults:
@@ -51,6 +52,7 @@ class MemoryFaults:
                 MemorySecrets({}),
                 HeldBytes(),
                 TimeShare(),
+                FailedTables(self._clock),
                 {},
             ),
         )
@@ -84,7 +86,7 @@ class DirectoryFaults:
             registry=opened.enter_context(closing(SqliteTableRegistry(directory.path))),
             queues=opened.enter_context(closing(SqliteJobQueues(directory.queues, clock=clock))),
             tracker=opened.enter_context(closing(SqliteJobTracker(directory.queues))),
-            feeds=local_feed_stores(directory.path, opened),
+            feeds=local_feed_stores(directory.path, opened, clock),
             close=opened.close,
         )
 

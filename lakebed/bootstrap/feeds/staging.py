@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 
 from lakebed.bootstrap.app import App
 from lakebed.compaction.merge_small_files import MergeSmallFiles
 from lakebed.feeds.pacing.merge_written import MergeWritten
 from lakebed.ingest.stage_rows import StageRows
+from lakebed.model.names import TableId
+from lakebed.ports.table_registry import TableRegistry
 
 
 def staging_of(app: App) -> StageRows[pa.RecordBatch]:
@@ -16,13 +20,22 @@ def staging_of(app: App) -> StageRows[pa.RecordBatch]:
     if app.local is None:
         return StageRows[pa.RecordBatch](files=app.files)
     small_files = MergeSmallFiles[pa.RecordBatch](
-        run_job=app.run_job, tracker=app.tracker, clock=app.clock
+        run_job=app.run_job,
+        give_up=app.give_up,
+        is_online=partial(_is_online, app.registry),
+        tracker=app.tracker,
+        clock=app.clock,
     )
     merge = MergeWritten(
         small_files,
-        failed=app.failed_tables,
+        failed=app.feeds.failed_merges,
         held=app.feeds.held,
         share=app.feeds.merging,
         clock=app.clock,
     )
     return StageRows[pa.RecordBatch](files=app.files, before=merge.run)
+
+
+def _is_online(registry: TableRegistry, table: TableId) -> bool:
+    """Return whether a table is online, whatever its name is by now."""
+    return any(entry.online for entry in registry.list() if entry.id == table)

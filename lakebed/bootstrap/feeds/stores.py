@@ -15,10 +15,12 @@ from lakebed.config.decoders import Format
 from lakebed.config.definitions.decoder_registries import RegistryOf
 from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.feeds.time_share import TimeShare
+from lakebed.ports.clock import Clock
 from lakebed.ports.feed_registry import FeedRegistry
 from lakebed.ports.leases import Leases
 from lakebed.ports.schema_registry import SchemaRegistry
 from lakebed.ports.secrets import Secrets
+from lakebed.tasks.failed_work import FailedTables
 
 if TYPE_CHECKING:
     from lakebed.backends.aws.clients import AmazonClients
@@ -33,6 +35,7 @@ class FeedStores(NamedTuple):
 
     held: what this process holds of its feeds.
     merging: bounds the time in which this process merges files beside its feeds.
+    failed_merges: of those: what failed, and waits for its next try.
     known_schemas: of registries that decoders name, as far as this process has asked for them; by
         format.
     """
@@ -42,10 +45,11 @@ class FeedStores(NamedTuple):
     secrets: Secrets
     held: HeldBytes
     merging: TimeShare
+    failed_merges: FailedTables
     known_schemas: dict[tuple[RegistryOf, Format], SchemaRegistry]
 
 
-def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
+def local_feed_stores(path: Path, opened: ExitStack, clock: Clock) -> FeedStores:
     """Return those of a lake in a directory. opened: closes them."""
     environment, files = EnvironmentSecrets(os.environ), FileSecrets(path / SECRETS_FOLDER)
     return FeedStores(
@@ -54,6 +58,7 @@ def local_feed_stores(path: Path, opened: ExitStack) -> FeedStores:
         FirstOfSecrets(environment, files),
         HeldBytes(),
         TimeShare(),
+        FailedTables(clock),
         {},
     )
 
@@ -76,5 +81,6 @@ def instance_feed_stores(
         ),
         HeldBytes(),
         TimeShare(),
+        FailedTables(clients.clock),
         {},
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from lakebed.model.feeds.held_bytes import MIB, HeldBytes
+from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.feeds.time_share import TimeShare
 from lakebed.ports.clock import Clock
 from lakebed.statestore.open_table import OpenTable
@@ -18,9 +18,6 @@ from lakebed.tasks.failed_work import FailedTables
 
 SECONDS = 1.0
 """Seconds after which no other merge is begun before the round is written."""
-BYTES_MIN = 8 * MIB
-"""Bytes of files that are merged at once however many records this process holds: else the table of
-a feed that is behind its source would never have fewer files."""
 COMPACTION = "compaction"
 
 
@@ -36,8 +33,8 @@ class MergeWritten:
     """Merges small files of a table when it is time. Whatever that meets, the feed goes on.
 
     failed: reports failures, and says when the work is tried again.
-    held: by all pipelines of this process: a merge of so many bytes as there is room for takes as
-        much memory as the records would.
+    held: by all pipelines of this process. A merge has as many bytes however many are held: else
+        the table of a feed that is behind its source would never have fewer files.
     share: of its time that this process merges.
     """
 
@@ -60,9 +57,8 @@ class MergeWritten:
         """Merge some, unless this process has merged enough, or failed a short time ago."""
         begun = self._clock.monotonic()
         if self._share.is_free(begun):
-            size = max(BYTES_MIN, self._held.room)
             merge: Callable[[], int] = partial(
-                self._small_files.run, table, bytes_max=size, seconds=SECONDS
+                self._small_files.run, table, bytes_max=self._held.merged_max, seconds=SECONDS
             )
             self._failed.attempt(table.id, table.name, COMPACTION, merge)
             self._share.spent(begun, self._clock.monotonic())

@@ -9,6 +9,8 @@ BASE_MIB = 192
 TIMES_HELD = 5
 """A round of the greatest size is in memory as records, as rows, as sorted rows and as pages of a
 file, while the others hold what they have read."""
+TIMES_WAITING = 2
+"""A round that waits to be staged is in memory as records and as rows."""
 
 
 class HeldBytes:
@@ -29,6 +31,12 @@ class HeldBytes:
     def room(self) -> int:
         """Return how many more bytes may be read."""
         return max(0, self.bytes_max - sum(self._held.values()))
+
+    @property
+    def merged_max(self) -> int:
+        """Return how many bytes of files may be merged while a round waits, the largest too: a
+        merge takes up to `TIMES_HELD` times as much memory."""
+        return self.bytes_max * (TIMES_HELD - TIMES_WAITING) // TIMES_HELD
 
     def hold(self, holder: object, size: int) -> None:
         """Say what one pipeline holds now. holder: tells it apart."""

@@ -32,28 +32,37 @@ _WHOLE = (
 )
 
 
-def bytes_of(state: TableState, references: Sequence[FileReference]) -> float:
-    """Return how many bytes the rows of all references take, as `sizes_of`."""
-    return sum(sizes_of(state, references))
-
-
-def sizes_of(state: TableState, references: Sequence[FileReference]) -> list[float]:
-    """Return how many bytes the rows of each reference take.
+class ReferenceSizes:
+    """The bytes that the rows of references of one state take.
 
     A whole file is known exactly. Of a part its rows are known, or estimated; a row is taken to be
-    as large as those of the table's whole files, or, where there are none, of its own file.
+    as large as those of the table's whole files, or, where there are none, of its own file. All
+    references of the table are read for that, once, when the first part is asked for.
     """
-    each = row_bytes(state) if any(map(_is_part, references)) else 0.0
 
-    def size_of(reference: FileReference) -> float:
+    def __init__(self, state: TableState) -> None:
+        self._state = state
+        self._row_bytes: float | None = None
+
+    def sum_of(self, references: Sequence[FileReference]) -> float:
+        """Return how many bytes the rows of some references take together."""
+        return sum(map(self.of, references))
+
+    def of(self, reference: FileReference) -> float:
+        """Return how many bytes the rows of a reference take."""
         if not _is_part(reference):
             return reference.file.size
-        if each:
-            return each * reference.rows
-        rows = sum(other.rows for other in state.references_of(reference.file.name))
+        if self._row_bytes is None:
+            self._row_bytes = row_bytes(self._state)
+        if self._row_bytes:
+            return self._row_bytes * reference.rows
+        rows = sum(other.rows for other in self._state.references_of(reference.file.name))
         return reference.file.size * reference.rows / max(1, rows)
 
-    return [size_of(reference) for reference in references]
+
+def bytes_of(state: TableState, references: Sequence[FileReference]) -> float:
+    """Return how many bytes the rows of all references take, as `ReferenceSizes`."""
+    return ReferenceSizes(state).sum_of(references)
 
 
 def last_parts(state: TableState, references: Sequence[FileReference]) -> list[FileReference]:

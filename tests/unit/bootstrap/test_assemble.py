@@ -29,6 +29,7 @@ from lakebed.bootstrap.memory import Memory
 from lakebed.errors import InvalidError
 from lakebed.model.feeds.held_bytes import HeldBytes
 from lakebed.model.feeds.time_share import TimeShare
+from lakebed.tasks.failed_work import FailedTables
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -75,6 +76,7 @@ def stores(closed: list[str]) -> Stores:
             MemorySecrets({}),
             HeldBytes(),
             TimeShare(),
+            FailedTables(clock),
             {},
         ),
         close=lambda: closed.append("stores"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lakebed
+from lakebed.backends.memory.clock import VirtualClock
 from lakebed.bootstrap.feeds.stores import SECRETS_FOLDER, local_feed_stores
 from lakebed.errors import DeniedError
 from lakebed.feed_errors import SecretMissingError
@@ -16,7 +17,7 @@ def test_secrets_are_read_from_the_environment_first_then_from_private_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as opened:
-        secrets = local_feed_stores(tmp_path, opened).secrets
+        secrets = local_feed_stores(tmp_path, opened, VirtualClock()).secrets
         with pytest.raises(SecretMissingError, match="LAKEBED_SECRET_KAFKA"):
             secrets.read("kafka")
         folder = tmp_path / SECRETS_FOLDER
