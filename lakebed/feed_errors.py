@@ -55,14 +55,29 @@ class TooManyWindowsError(InvalidError):
     """
 
 
+class InvalidKeyError(InvalidError):
+    """The key of a row is null, or too long.
+
+    What is done: no row of the request was taken in. What you can do: leave such rows out, or make
+    the field a value; keep long text as a value, beside a shorter key such as its digest.
+    """
+
+
 class RowsRefusedError(InvalidError):
-    """The table refuses the rows of a round as a whole.
+    """The table refuses the rows of a round as a whole, for what they are.
 
     What is done: nothing was written. What you can do: nothing where records come one by one: the
     worker reads half as many, down to the record to blame, which is dealt with as the policy says
     of one that is no row. Where rows of a landing table, or of one object, are refused, the feed
     stops: mend the table, or the source.
     """
+
+    def __init__(self, error: InvalidError, *, takes_others: bool | None) -> None:
+        """error: of the table. takes_others: whether it took some row of the round alone; None: it
+        was not tried."""
+        super().__init__(error.message, hint=error.hint, **error.facts)
+        self.table_error = error
+        self.takes_others = takes_others
 
 
 class PositionGoneError(InvalidError):

@@ -14,8 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lakebed.errors import InvalidError
-from lakebed.feed_errors import RowsRefusedError, TooManyBadError
+from lakebed.feed_errors import TooManyBadError
 from lakebed.feeds.committed import (
     CommittedFeed,
     FeedConnection,
@@ -29,6 +28,8 @@ from lakebed.feeds.made_rows import KnownBefore, MadeRows, MakeRows
 from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
 from lakebed.feeds.pacing.known_items import ForgottenItems, KnownItems
 from lakebed.feeds.pacing.left_out import allowed_of, discards_of
+from lakebed.feeds.pacing.refused_rows import NO_BLAME, Blame
+from lakebed.feeds.pacing.stage_round import stage_round
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.reading.joined_records import joined, small_together
 from lakebed.feeds.round_changes import (
@@ -87,7 +88,7 @@ class _Round(msgspec.Struct, frozen=True):
     known: read before its first effect.
     relief: what is left out.
     items: that it takes.
-    blamed: of source splits whose only record is one whose row the table refused, why.
+    blame: of its records.
     """
 
     table: OpenTable
@@ -95,7 +96,7 @@ class _Round(msgspec.Struct, frozen=True):
     known: CommittedFeed
     items: KnownItems
     relief: Relief
-    blamed: Mapping[str, str]
+    blame: Blame
 
 
 class CommitRound(Generic[BatchT]):
@@ -135,12 +136,12 @@ class CommitRound(Generic[BatchT]):
         connection: FeedConnection,
         parts: Sequence[SplitRecords[BatchT]],
         relief: Relief = NO_RELIEF,
-        blamed: Mapping[str, str] = {},
+        blame: Blame = NO_BLAME,
     ) -> RoundCommitted:
         """Commit records with the positions behind them, all or none.
 
         relief: what of them is left out, as they are too many.
-        blamed: of source splits with one record, whose row the table refused, why.
+        blame: which record's row the table refused, as was found out.
 
         Raises:
             PositionMovedError, ItemsTakenError, GenerationError, FencedError: forget these records,
@@ -152,6 +153,7 @@ class CommitRound(Generic[BatchT]):
             TooManyBadError: the policy stops it, as too many of this hour's records are bad; all of
                 these are committed.
             TooManyWindowsError, RowsRefusedError: bring fewer records.
+            InvalidError: the table refuses whatever rows there are.
             TableBusyError: compaction must catch up first.
             UnavailableError, ConflictError, UnknownOutcomeError: begin again: what was committed is
                 found.
@@ -162,7 +164,7 @@ class CommitRound(Generic[BatchT]):
         if self._old_items is not None:
             self._old_items.forget(table, connection)
         known_items = KnownItems(table, connection, items)
-        round_ = _Round(table, connection, known, known_items, relief, blamed)
+        round_ = _Round(table, connection, known, known_items, relief, blame)
         made = self._made(round_, parts)
         refusals = [one.refusal for one in made if one.refusal is not None]
         if refusals and not any(map(_has_moved, made)):  # tried again, it makes no entry
@@ -201,11 +203,11 @@ class CommitRound(Generic[BatchT]):
         table, connection, start = round_.table, round_.connection, round_.known.start
         id_ = table.fresh_id()
         writer = Writer(start.base, JobId(id_), table.fresh_run())
-        batches = [one.rows for split in made for one in split.rows if one.rows is not None]
-        try:
-            staged = self._stage.run(table, self._make_rows.schema, batches, writer=writer)
-        except InvalidError as error:
-            raise RowsRefusedError(error.message, hint=error.hint, **error.facts) from error
+        rows = [one for split in made for one in split.rows]
+        row = None if round_.blame.is_proven else self._make_rows.row
+        staged = stage_round(
+            self._stage, table, self._make_rows.schema, rows, writer=writer, row=row
+        )
         tallies = tallies_of(made, staged)
         errors = {one.part.split: one.rows[-1].errors_in_row for one in made if one.rows}
         moves = {
@@ -288,7 +290,7 @@ class CommitRound(Generic[BatchT]):
                 keep=round_.relief.keep,
                 discard_last=discard_last,
                 last=last,
-                refused=round_.blamed.get(split, ""),
+                refused=round_.blame.records.get(split, ""),
             )
             rows.append(self._make_rows(split, records, before))
             errors_in_row, last = rows[-1].errors_in_row, rows[-1].last

@@ -130,6 +130,10 @@ class DecodeRecords:
         """Return the first records of a batch of more, the position behind them, and their size."""
         return first_records(batch, count)
 
+    def row(self, rows: pa.RecordBatch, index: int) -> pa.RecordBatch:
+        """Return one of some rows."""
+        return rows.slice(index, 1)
+
     def look(self, split: str, records: pa.RecordBatch) -> tuple[Decoded, Mask]:
         """Return what the decoder says of records, and which of its rows the filter keeps."""
         decoded = self._decoder.decode(records, source_split=split)

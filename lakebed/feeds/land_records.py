@@ -38,6 +38,10 @@ class LandRecords:
         """Return the first records of a batch of more, the position behind them, and their size."""
         return first_records(batch, count)
 
+    def row(self, rows: pa.RecordBatch, index: int) -> pa.RecordBatch:
+        """Return one of some rows."""
+        return rows.slice(index, 1)
+
     def __call__(
         self,
         split: str,

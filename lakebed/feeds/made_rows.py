@@ -117,6 +117,10 @@ class MakeRows(Protocol[BatchT]):
         bytes."""
         ...
 
+    def row(self, rows: BatchT, index: int) -> BatchT:
+        """Return one of some rows, as rows."""
+        ...
+
     def __call__(
         self, split: str, records: Records[BatchT], known: KnownBefore[BatchT]
     ) -> MadeRows[BatchT]:

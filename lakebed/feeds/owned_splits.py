@@ -11,6 +11,7 @@ from typing import Protocol
 
 from lakebed.feed_errors import WorkerLostError
 from lakebed.feeds.claims import GIVE_BACK_PARTS, GIVE_BACK_SECONDS, moves
+from lakebed.model.feeds.positions import position_name
 from lakebed.model.names import ConnectionId
 from lakebed.ports.leases import Leases, Owner, OwnerNumber, WorkerId
 
@@ -52,6 +53,27 @@ class OwnsAll:
 
     def release(self, split: str) -> None:
         """Do nothing: no other worker waits for it."""
+
+
+def fenced_splits(
+    connection: ConnectionId, had: Mapping[str, int], newest: NewestOwners, position: str
+) -> list[str]:
+    """Return which source splits a table takes no longer from this process, by name; all where none
+    is found.
+
+    had: the numbers of its claims.
+    position: name of the one that the table, or that of the quarantine, has refused.
+
+    Raises:
+        As `newest`.
+    """
+    owners = newest(sorted(had))
+    fenced = [
+        name
+        for name, number in had.items()
+        if owners.get(name, 0) > number or position_name(connection, name) == position
+    ]
+    return sorted(fenced or had)
 
 
 class LeasedSplits:

@@ -29,7 +29,7 @@ from lakebed.feed_errors import (
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import FeedConnection, SplitAt, count_of, read_committed
 from lakebed.feeds.open_splits import OpenSplit, in_turn, parts_of
-from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll
+from lakebed.feeds.owned_splits import OwnedSplits, OwnsAll, fenced_splits
 from lakebed.feeds.pacing.flow import Flow
 from lakebed.feeds.pacing.flush import Flush
 from lakebed.feeds.pacing.pipeline_rules import PipelineRules
@@ -98,7 +98,7 @@ class Pipeline(Generic[BatchT]):
         self._clock = clock
         rules = rules or PipelineRules()
         self._rotation = Rotation(rules.limits, rules.idle_seconds)
-        self._refused_rows = RefusedRows[BatchT](self._rotation, rounds.first)
+        self._refused_rows = RefusedRows(self._rotation, rounds.first, table.name, connection)
         self._records_gaps = rules.records_gaps
         self.flow = Flow(
             rules.congestion,
@@ -115,7 +115,7 @@ class Pipeline(Generic[BatchT]):
         self._found: dict[str, SourceSplit] = {}
         self._discovered: float | None = None
         self._owned: float | None = None
-        self._had: set[str] = set()
+        self._had: dict[str, int] = {}
         self._since = self._newest = 0.0
         self._minute = 0
         self._flush = Flush[BatchT]()
@@ -123,8 +123,7 @@ class Pipeline(Generic[BatchT]):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether there was nothing left to read, to commit or to tell at the end of the
-        last turn."""
+        """Return whether the last turn left nothing to read, to commit or to tell."""
         is_caught_up = self._caught_up and not self._before_gap
         return is_caught_up and not any(one.held for one in self._open.values())
 
@@ -217,15 +216,18 @@ class Pipeline(Generic[BatchT]):
         self.forget()
         self._source.close()
 
-    def release(self) -> None:
-        """Give up what is owned.
+    def release(self, position: str = "") -> None:
+        """Give up what is owned. position: one that was fenced: what is fenced is given up alone.
 
         Raises:
             UnavailableError, UnknownOutcomeError: some of it is owned as before; call it again.
         """
-        for name in sorted(self._had):
+        names = sorted(self._had)
+        if position:
+            names = fenced_splits(self.connection.id, self._had, self._newest_owners, position)
+        for name in names:
             self._splits.release(name)
-            self._had.discard(name)
+            del self._had[name]
 
     def _discover(self) -> None:
         """Ask the source which source splits there are."""
@@ -247,7 +249,7 @@ class Pipeline(Generic[BatchT]):
             events.emit(events.FEED_STORE_AWAY, code=error.code(), reason=str(error))
             self._owned = now  # what it had, it goes on with: others are kept apart by the log
             return
-        self._had |= set(given)
+        self._had |= given
         owners = {name: owner for name, owner in given.items() if name in self._found}
         for name, one in list(self._open.items()):
             if owners.get(name) == one.owner:
@@ -256,9 +258,9 @@ class Pipeline(Generic[BatchT]):
                 one.is_leaving = True  # what is held is committed first
             else:
                 self._open.pop(name).reader.close()
-        for name in sorted(self._had - owners.keys() - self._open.keys()):
+        for name in sorted(self._had.keys() - owners.keys() - self._open.keys()):
             self._splits.release(name)
-            self._had.discard(name)
+            del self._had[name]
         fresh = [self._found[name] for name in owners if name not in self._open]
         if fresh:
             self._begin(fresh, owners)
@@ -380,8 +382,8 @@ class Pipeline(Generic[BatchT]):
         """Commit a round. None: it was refused, and everything is read again."""
         try:
             relief = self.flow.relief(self._clock.monotonic())
-            blamed = self._refused_rows.blamed(parts)
-            done = self._rounds.run(self.table, self.connection, parts, relief, blamed)
+            blame = self._refused_rows.blame(parts)
+            done = self._rounds.run(self.table, self.connection, parts, relief, blame)
         except LakebedError as error:  # it may have marked positions before it failed
             self.forget()
             if self._refused_rows.refused(parts, error):
@@ -393,6 +395,6 @@ class Pipeline(Generic[BatchT]):
             return None
         self._refused = 0
         self._rotation.committed()
-        self._refused_rows.committed(parts)
+        self._refused_rows.committed(parts, done.tally.stored)
         self.flow.committed(self._clock.monotonic())
         return done

@@ -79,6 +79,7 @@ class Rotation:
     limits: of its rounds.
     idle_seconds: how long a source split says nothing until it is idle; None: event time does not
         count.
+    doubles: whether rounds that are committed grow fast.
     """
 
     def __init__(self, limits: RotationLimits, idle_seconds: float | None = None) -> None:
@@ -86,6 +87,7 @@ class Rotation:
         self._idle_seconds = idle_seconds
         self._size = limits.size
         self._reported = 0.0
+        self.doubles = False
 
     @property
     def size(self) -> int:
@@ -130,5 +132,7 @@ class Rotation:
         self._size = self.limits.size
 
     def committed(self) -> None:
-        """Let the next round be a fourth larger than this one was allowed to be."""
-        self._size = min(self.limits.size, self._size + self._size // 4 + 1)
+        """Let the next round be a fourth larger than this one was allowed to be, or twice as large
+        where rounds double."""
+        more = self._size if self.doubles else self._size // 4 + 1
+        self._size = min(self.limits.size, self._size + more)

@@ -299,7 +299,8 @@ class FeedWorker(Generic[BatchT]):
         if work.pipeline is not None:
             work.pipeline.forget()
             if isinstance(error, OwnerFencedError):  # what the table refuses is claimed anew (R3)
-                release(work.pipeline, work.wanted.name)
+                position = str(error.facts.get("position", ""))
+                release(work.pipeline, work.wanted.name, position)
         failure = failure_of(error, work.wanted.version)
         before, work.failing = work.failing, f"{failure.code}: {failure.reason}"
         if isinstance(error, DefinitionMovedError):  # a newer one is wanted, or will be

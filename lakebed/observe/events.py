@@ -75,6 +75,7 @@ FEED_MEASURED = "feed_measured"
 FEED_LAGGING = "feed_lagging"
 FEED_RETRIED = "feed_retried"
 FEED_GAP_RECORDED = "feed_gap_recorded"
+FEED_ROWS_REFUSED = "feed_rows_refused"
 FEED_QUARANTINE_GREW = "feed_quarantine_grew"
 FEED_VALUES_LEFT_OUT = "feed_values_left_out"
 FEED_WINDOWS_SEALED = "feed_windows_sealed"
@@ -164,6 +165,8 @@ MEANINGS = {
     FEED_LAGGING: "a connection has been behind its source for longer than its policy allows",
     FEED_RETRIED: "a feed met what may pass; it waits, and tries again; others go on",
     FEED_GAP_RECORDED: "a source had records no longer that were never taken; the feed went on",
+    FEED_ROWS_REFUSED: "a table refused the rows of a round; the record to blame is searched for,"
+    " by smaller rounds",
     FEED_QUARANTINE_GREW: "of a connection's records of this hour more than 1 % are bad, and ten at"
     " the least: said with each round that has bad ones",
     FEED_WINDOWS_SEALED: "windows of event time are complete as of this log entry: said once, by"

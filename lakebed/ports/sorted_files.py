@@ -124,7 +124,7 @@ class RowSorter(Protocol[BatchT]):
         processing did not leave out.
 
         Raises:
-            InvalidError: a key is null or too long.
+            InvalidKeyError: a key is null or too long.
             StorageFullError: no room to spill.
         """
         ...

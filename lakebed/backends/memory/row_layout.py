@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lakebed.errors import InvalidError
+from lakebed.feed_errors import InvalidKeyError
 from lakebed.model.keys import KEY_BYTES_MAX, encode_field, key_value
 from lakebed.model.ranges import EVERYTHING
 from lakebed.model.schema import Field, Schema
@@ -38,7 +38,7 @@ class RowLayout:
         """Return the key of a given row, and the row with key values as its keys.
 
         Raises:
-            InvalidError: a key is null, of the wrong type or too long.
+            InvalidError: a key is null or of the wrong type. InvalidKeyError: it is too long.
         """
         assert len(row) == self.width, f"a row has {self.width} values, got {len(row)}"
         try:
@@ -52,7 +52,7 @@ class RowLayout:
             row = (*values, *row[len(fields) :])
             key = self.key(row)
         if len(key) > KEY_BYTES_MAX:
-            raise InvalidError(
+            raise InvalidKeyError(
                 "a key is too long",
                 bytes=len(key),
                 bytes_max=KEY_BYTES_MAX,

@@ -32,10 +32,11 @@ def end(pipeline: Pipeline[BatchT], feed: str) -> None:
         events.emit(events.FEED_DROPPED, feed=feed, code=error.code())
 
 
-def release(pipeline: Pipeline[BatchT], feed: str) -> None:
-    """Give up what a pipeline that has ended owns. feed: its name, for events."""
+def release(pipeline: Pipeline[BatchT], feed: str, position: str = "") -> None:
+    """Give up what a pipeline owns. feed: its name, for events. position: as of
+    `Pipeline.release`."""
     try:
-        pipeline.release()
+        pipeline.release(position)
     except LakebedError as error:  # others take it over when this worker is silent
         events.emit(events.FEED_DROPPED, feed=feed, code=error.code())
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakebed.errors import InvalidError
+from lakebed.feed_errors import InvalidKeyError
 from lakebed.model.keys import (
     ESCAPED,
     KEY_BYTES_MAX,
@@ -95,14 +95,14 @@ def check_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> None:
     """Refuse keys that no file may hold.
 
     Raises:
-        InvalidError: a key is null, or longer than 1,024 encoded bytes.
+        InvalidKeyError: a key is null, or longer than 1,024 encoded bytes.
     """
     length = 0
     strings = []
     for field in fields:
         column = batch.column(field.name)
         if column.null_count:
-            raise InvalidError(
+            raise InvalidKeyError(
                 "a key is null",
                 field=field.name,
                 rows=column.null_count,
@@ -121,7 +121,7 @@ def check_keys(batch: pa.RecordBatch, fields: Sequence[Field]) -> None:
         lengths = pc.add(lengths, more)
     longest = length + pc.max(lengths).as_py()  # bounded: one value
     if longest > KEY_BYTES_MAX:
-        raise InvalidError(
+        raise InvalidKeyError(
             "a key is too long",
             fields=", ".join(f.name for f in fields),
             bytes=longest,

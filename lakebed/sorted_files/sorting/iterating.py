@@ -25,7 +25,7 @@ def iterated(
     """Yield what an iterator makes of all columns of sorted rows. region: where its keys may lie.
 
     Raises:
-        InvalidError: keys that are null or too long. IteratorError: no installed package has it,
+        InvalidKeyError: keys that are null or too long. IteratorError: no installed package has it,
             it raises, or gives other columns, rows out of order, or keys outside of the region.
     """
     columns = arrow_schema(schema)

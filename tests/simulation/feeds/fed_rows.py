@@ -75,6 +75,10 @@ class ModelRows:
         """Return the first records of a batch of more."""
         return batch[:count], batch[count][0], count
 
+    def row(self, rows: list[Any], index: int) -> list[Any]:
+        """Return one of some rows."""
+        return rows[index : index + 1]
+
     def __call__(
         self,
         split: str,

@@ -48,14 +48,15 @@ QUIET_ROUNDS = 12
 
 
 class OwnsAs:
-    """A worker that believes to own all, as an owner of this number, whatever happens."""
+    """A worker that believes to own all, or the first ones, as an owner of this number, whatever
+    happens."""
 
-    def __init__(self, owner: int) -> None:
-        self._owner = owner
+    def __init__(self, owner: int, count: int | None = None) -> None:
+        self._owner, self._count = owner, count
 
     def owned(self, splits: list[str], newest: NewestOwners) -> Mapping[str, int]:
-        """Return all source splits."""
-        return dict.fromkeys(splits, self._owner)
+        """Return these source splits."""
+        return dict.fromkeys(splits[: self._count], self._owner)
 
     def release(self, split: str) -> None:
         """Do nothing."""

@@ -60,6 +60,10 @@ class LandedRows:
         """Return the first records of a batch of more."""
         return batch[:count], batch[count][0], count
 
+    def row(self, rows: list[Any], index: int) -> list[Any]:
+        """Return one of some rows."""
+        return rows[index : index + 1]
+
     def __call__(
         self, split: str, records: Records[list[Any]], known: KnownBefore[list[Any]]
     ) -> MadeRows[list[Any]]:

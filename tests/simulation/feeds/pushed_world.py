@@ -74,6 +74,9 @@ class PushedRows:
     def first(self, batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, int, int]:
         return first_records(batch, count)
 
+    def row(self, rows: list[Any], index: int) -> list[Any]:
+        return rows[index : index + 1]
+
     def __call__(
         self, split: str, records: Records[pa.RecordBatch], known: KnownBefore[Any]
     ) -> MadeRows[list[Any]]:

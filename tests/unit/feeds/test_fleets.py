@@ -220,17 +220,18 @@ def test_a_worker_that_stood_still_is_fenced_and_doubles_nothing(fleet: Fleet) -
     fleet.check()
 
 
-def test_a_claim_that_the_table_refuses_is_made_anew(fleet: Fleet) -> None:
-    """It was made when the store of leases was restored behind another's, which then committed."""
+@pytest.mark.parametrize("count", [1, SPLITS])
+def test_a_claim_that_the_table_refuses_is_made_anew_and_no_other(fleet: Fleet, count: int) -> None:
     fleet.start("a")
     fleet.pass_time(6)
     ghost = fleet._pipeline(WorkerId("ghost"), LivingWorkers(), 1)
-    ghost._splits = OwnsAs(50)  # whose claims the store of leases has forgotten since
+    ghost._splits = OwnsAs(50, count)  # before the store of leases was restored to an earlier day
     fleet.write()
     ghost.turn()
     assert ghost.turn(is_draining=True).committed is not None
     fleet.pass_time(30)
-    assert min(owner.number for owner in fleet.leases.owners()) > 50
+    numbers = [owner.number for owner in fleet.leases.owners()]
+    assert (numbers.count(1), sum(number > 50 for number in numbers)) == (SPLITS - count, count)
     fleet.check()
 
 

@@ -69,7 +69,7 @@ class FakePipeline:
     def close(self) -> None:
         self.is_closed = True
 
-    def release(self) -> None:
+    def release(self, position: str = "") -> None:
         self.is_released = self.is_closed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,12 +13,24 @@ import pytest
 
 import lakebed
 from lakebed.bootstrap.feeds.pipelines import quarantine_of
-from lakebed.errors import CorruptError, InvalidError, LakebedError, UnavailableError
+from lakebed.errors import (
+    CorruptError,
+    InvalidError,
+    IteratorError,
+    LakebedError,
+    SumTooLargeError,
+    TableMissingError,
+    UnavailableError,
+)
+from lakebed.feed_errors import InvalidKeyError
 from lakebed.feeds.run_feeds import FeedDone
 from lakebed.ingest.stage_rows import StagedRows, StageRows
 from lakebed.model.schema import Schema
+from lakebed.observe import events
+from lakebed.processing import iterators
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.open_table import OpenTable
+from tests.unit.packages_of_tests import installing
 
 TEXT = """
 [feed.orders]
@@ -33,6 +46,18 @@ policy = "own"
 """
 
 
+STEPS = """
+def no_threes(columns, config):
+    def given(batches):
+        for batch in batches:
+            assert 3 not in batch["id"].to_pylist()
+            yield batch
+    return given
+"""
+
+NO_THREES = {"no_threes": "no_threes"}
+
+
 class Killed(BaseException):
     """The end of a process."""
 
@@ -46,7 +71,7 @@ class Orders:
         schema = lakebed.schema_of(row_keys={"id": "int64"}, values={})
         self.lake.create_table("orders", schema)
         self.refused: set[int] = set()
-        self.error: type[LakebedError] = InvalidError
+        self.error: type[LakebedError] = InvalidKeyError
         self.staged, self.policy, self.landing = 0, "", ""
         self.failures: list[LakebedError] = []
         stage = StageRows.run
@@ -65,7 +90,7 @@ class Orders:
                 if ids & self.refused:
                     raise self.error("a key is no good", field="id")
             if table.name == "orders_landing" and self.refused:
-                raise InvalidError("the landing is no good")
+                raise InvalidKeyError("the landing is no good")
             return stage(one, table, schema, given, **more)
 
         monkeypatch.setattr(StageRows, "run", staged)
@@ -161,6 +186,66 @@ def test_the_policy_says_what_becomes_of_it(
     assert orders.rows() == Counter([id_ for id_ in range(100) if id_ not in {50, 51}][:rows])
 
 
+@pytest.mark.parametrize("error", [SumTooLargeError, IteratorError])
+def test_a_record_is_to_blame_for_each_error_that_is_about_rows(
+    orders: Orders, error: type[LakebedError]
+) -> None:
+    orders.error, orders.refused = error, {0, 5}
+    orders.write("a", range(8))
+    (done,) = orders.run()
+    assert (done.code, done.tally.quarantined) == ("", 2)
+    orders.check(range(8))
+
+
+@pytest.mark.parametrize("error", [InvalidError, TableMissingError, IteratorError, InvalidKeyError])
+@pytest.mark.parametrize("policy", ["", 'on_record_error = "skip"', 'on_record_error = "fail"'])
+def test_a_table_that_refuses_everything_stops_its_feed_and_no_record_is_gone(
+    orders: Orders, policy: str, error: type[LakebedError]
+) -> None:
+    orders.policy, orders.error, orders.refused = policy, error, set(range(300))
+    orders.write("a", range(300))
+    (done,) = orders.run()
+    assert done.code == error.code()
+    assert "a key is no good" in done.reason
+    assert orders.staged <= 20, "no record is searched for"
+    orders.refused = set()
+    (done,) = orders.run()
+    assert (done.code, done.tally.read, done.tally.quarantined) == ("", 300, 0)
+    assert orders.rows() == Counter(range(300))
+
+
+@pytest.mark.parametrize("policy", ["", 'on_record_error = "skip"', 'on_record_error = "fail"'])
+def test_an_iterator_whose_package_is_gone_is_no_records_fault(
+    orders: Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    installing(tmp_path, monkeypatch)("of_orders", STEPS, {iterators.ITERATORS: NO_THREES})
+    table = orders.lake.table("orders")
+    table.change_processing(lakebed.Processing(iterator=lakebed.IteratorUse("no_threes")))
+    orders.policy = policy
+    orders.write("a", range(8))
+    with monkeypatch.context() as patch:
+        patch.setattr(iterators, "installed_steps", lambda _: {})
+        (done,) = orders.run()
+    assert (done.code, orders.staged) == ("iterator", 0)
+    assert "no installed package has this iterator" in done.reason
+    assert not orders.rows()
+    orders.policy = 'on_record_error = "skip"'
+    (done,) = orders.run()
+    assert (done.code, done.tally.read) == ("", 8)
+    assert orders.rows() == Counter([0, 1, 2, 4, 5, 6, 7]), "what it raises at is the record's"
+
+
+def test_an_operator_hears_of_each_search(orders: Orders, caplog: pytest.LogCaptureFixture) -> None:
+    orders.refused = {100, 900}
+    orders.write("a", range(1_000))
+    with caplog.at_level(logging.INFO, logger="lakebed"):
+        orders.run()
+    said = [one.getMessage() for one in caplog.records]
+    found = [one for one in said if one.startswith(f"{events.FEED_ROWS_REFUSED} table=orders ")]
+    assert len(found) == 2
+    assert "reason=a key is no good" in found[0]
+
+
 def kill_at(patch: pytest.MonkeyPatch, moment: int, *, after: bool) -> Callable[[], bool]:
     """End the process at a commit. Returns what says whether it was."""
     commit, left = TableHead.commit, moment
@@ -203,7 +288,7 @@ def test_it_may_be_killed_at_each_commit(
     orders.check(range(8))
 
 
-@pytest.mark.parametrize("error", [UnavailableError, CorruptError])
+@pytest.mark.parametrize("error", [UnavailableError, CorruptError, InvalidError, TableMissingError])
 def test_other_errors_are_none_of_the_records(orders: Orders, error: type[LakebedError]) -> None:
     orders.error, orders.refused = error, {3}
     orders.write("a", range(8))
@@ -216,5 +301,5 @@ def test_a_landing_table_that_refuses_rows_stops_its_feed(orders: Orders) -> Non
     orders.landing, orders.refused = "landing = true", {3}
     orders.write("a", range(8))
     landing, _ = orders.run()
-    assert landing.code == "rows-refused"
+    assert landing.code == "invalid-key"
     assert "the landing is no good" in landing.reason

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakebed.errors import InvalidError
+from lakebed.feed_errors import InvalidKeyError
 from lakebed.model.keys import encode_key
 from lakebed.model.ranges import KeyRange
 from lakebed.model.schema import Schema, schema_of
@@ -130,14 +130,14 @@ def test_a_key_may_have_1024_bytes_and_no_more() -> None:
     check_keys(keys_batch(schema, [("x" * fits, 1, b"")]), schema.key_fields)
     check_keys(keys_batch(schema, [("x" * (fits - 4), 1, b"\x00\x00")]), schema.key_fields)
     for row in [("x" * fits, 1, b"y"), ("x" * (fits - 3), 1, b"\x00\x00")]:
-        with pytest.raises(InvalidError, match="too long"):
+        with pytest.raises(InvalidKeyError, match="too long"):
             check_keys(keys_batch(schema, [("", 0, b""), row]), schema.key_fields)
 
 
 def test_a_null_key_is_refused_with_its_field_and_how_many() -> None:
     schema = schema_of(row_keys={"k": "string"})
     batch = pa.record_batch({"k": pa.array(["a", None, None])})
-    with pytest.raises(InvalidError, match=r"field=k rows=2"):
+    with pytest.raises(InvalidKeyError, match=r"field=k rows=2"):
         check_keys(batch, schema.key_fields)
 
 
