@@ -105,7 +105,12 @@ def test_a_feed_that_only_a_file_defines_has_a_quarantine_too(shell: Shell) -> N
     shell.ok("feed", "stop", "orders")
     shell.ok("feed", "drop", "orders", "--cascade")
     (shell.folder / "a.json").write_bytes(b"bad\n")
-    shell.ok("feed", "run", str(shell.folder / "feeds.toml"), "--once")
+    path = shell.folder / "feeds.toml"
+    refused = shell.run("feed", "run", str(path), "--once")
+    assert refused.exit_code
+    assert "give it another name in its file" in refused.output
+    path.write_text(path.read_text().replace("connection.", "connection.other-"))
+    shell.ok("feed", "run", str(path), "--once")
     assert {one["verdict"] for one in lines(shell)} == {"unparsable"}
 
 
