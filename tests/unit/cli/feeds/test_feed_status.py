@@ -41,8 +41,8 @@ def test_a_feed_is_shown_by_its_landing_and_each_connection(shell: Shell) -> Non
     assert [line.split() for line in said] == [
         ["FEED", "INTO", "STATE", "VERSION", "WORKERS", "SPLITS", "BEHIND", "LAG", "WAITING",
          "READ", "STORED", "BAD", "WATERMARK", "WHY"],
-        ["orders", "orders_landing", "running", "1", "0", "0", "0", "0", "0", "3", "3", "0", "-"],
-        ["orders", "all:", "typed", "running", "1", "0", "0", "0", "0", "0", "3", "2", "1", "-"],
+        ["orders", "orders_landing", "running", "2", "0", "0", "0", "0", "0", "3", "3", "0", "-"],
+        ["orders", "all:", "typed", "running", "2", "0", "0", "0", "0", "0", "3", "2", "1", "-"],
         ["0", "workers", "live"],
     ]  # fmt: skip
     found = shell.json("feed", "status", "orders")
