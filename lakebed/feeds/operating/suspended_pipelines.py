@@ -33,8 +33,11 @@ def end(pipeline: Pipeline[BatchT], feed: str) -> None:
 
 
 def release(pipeline: Pipeline[BatchT], feed: str, position: str = "") -> None:
-    """Give up what a pipeline owns. feed: its name, for events. position: as of
-    `Pipeline.release`."""
+    """Give up what a pipeline owns.
+
+    feed: its name, for events.
+    position: as of `Pipeline.release`.
+    """
     try:
         pipeline.release(position)
     except LakebedError as error:  # others take it over when this worker is silent

@@ -15,7 +15,6 @@ from lakebed.feed_errors import PositionMovedError
 from lakebed.feeds import commit_round, pipeline, quarantine
 from lakebed.feeds.commit_round import CommitRound, RoundCommitted
 from lakebed.feeds.committed import CommittedFeed, FeedConnection, SplitAt
-from lakebed.feeds.pacing.congestion import NO_RELIEF, Relief
 from lakebed.feeds.quarantine import OwnedSplit, Quarantine
 from lakebed.feeds.round_changes import SplitRecords
 from lakebed.ingest.stage_rows import StagedRows
@@ -93,17 +92,17 @@ def refused_rows_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
         table: OpenTable,
         connection: FeedConnection,
         parts: Sequence[SplitRecords[Any]],
-        relief: Relief = NO_RELIEF,
+        *given: Any,  # noqa: ANN401 - as it takes
     ) -> RoundCommitted:
         try:
-            return run(self, table, connection, parts, relief)
+            return run(self, table, connection, parts, *given)
         except PositionMovedError:
             known = commit_round.read_committed(table, connection, [p.split for p in parts])
             moved = [
                 msgspec.structs.replace(part, at=known.splits.get(part.split, part.at))
                 for part in parts
             ]
-            return run(self, table, connection, moved, relief)
+            return run(self, table, connection, moved, *given)
 
     monkeypatch.setattr(CommitRound, "run", stubborn)
 
