@@ -73,7 +73,7 @@ def refused(
     with pytest.raises(kind) as raised:
         act()
     error = raised.value
-    assert type(error) is kind
+    assert isinstance(error, kind)
     assert names in " ".join([error.message, *error.facts, *map(str, error.facts.values())])
     assert error.hint
     assert error.exit_code == 2
