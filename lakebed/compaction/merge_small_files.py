@@ -116,6 +116,7 @@ class MergeSmallFiles(Generic[BatchT]):
         return self._run_claimed(table, claim.job)
 
     def _run_claimed(self, table: OpenTable, job: JobId) -> bool:
+        """Run a job that this process has just claimed. Where it fails, its files are let go."""
         try:
             return self._run_job.run(table, job)
         except UnknownOutcomeError:  # it may be done
