@@ -1,11 +1,17 @@
 """What holds for all tests: unit tests cannot reach the network, requests to AWS are checked before
-they are sent, properties are tried alike."""
+they are sent, properties are tried alike, and a worker that crashes leaves word of where."""
 
+from __future__ import annotations
+
+import faulthandler
 import gc
+import os
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import settings
@@ -14,10 +20,46 @@ from lakebed.observe import usage
 from localcloud.programs import checked_requests
 from tests.dsl.process_logging import logging_restored
 
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
 UNIT = Path(__file__).parent / "unit"
+CRASHES = pytest.StashKey[TemporaryDirectory[str]]()
+"""Where workers leave the stacks of a crash: what they print is far above the summary."""
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci")
+
+
+@pytest.hookimpl(trylast=True)  # pytest's own, before it, lets stacks be printed
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a worker that crashes write its stacks into a file, and have a folder for these."""
+    folder = getattr(config, "workerinput", {}).get("crashes")
+    if folder is None:
+        config.stash[CRASHES] = TemporaryDirectory(prefix="crashed-workers-")
+        config.add_cleanup(config.stash[CRASHES].cleanup)
+        return
+    with ExitStack() as closing:
+        faulthandler.enable(closing.enter_context(Path(folder, f"{os.getpid()}.txt").open("w")))
+        closing.callback(faulthandler.disable)
+        config.add_cleanup(closing.pop_all().close)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Name the folder to a worker of xdist's."""
+    node.workerinput["crashes"] = node.config.stash[CRASHES].name
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Show where workers crashed. Nothing: they were killed."""
+    if CRASHES in config.stash:
+        for stacks in Path(config.stash[CRASHES].name).iterdir():
+            if text := stacks.read_text():
+                terminalreporter.section(f"a worker crashed: process {stacks.stem}")
+                terminalreporter.write(text)
 
 
 def pytest_collection() -> None:

@@ -1,10 +1,9 @@
 """An instance in a local cloud, as users and operators see it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from unittest.mock import patch
 
 from lakebed.bootstrap.aws import open_instance
 from lakebed.lake import Lake
@@ -35,6 +34,25 @@ PEOPLE_SETTINGS = {
 }
 
 
+@contextmanager
+def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Until the block ends, this process has these variables of its environment.
+
+    No other is touched: libraries read them in threads of their own, beside Python, and crash when
+    all are taken away and put back meanwhile, as mock's `patch.dict` does.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
 class RunningInstance:
     """cloud: where it runs. cache: for states of tables that its users see."""
 
@@ -45,9 +63,7 @@ class RunningInstance:
     @contextmanager
     def led_here(self) -> Iterator[None]:
         """Until the block ends, what this process asks of AWS goes to the cloud."""
-        with patch.dict(
-            os.environ, {**self.cloud.environment(), "LAKEBED_CACHE": str(self._cache)}
-        ):
+        with with_variables({**self.cloud.environment(), "LAKEBED_CACHE": str(self._cache)}):
             yield
 
     @contextmanager

@@ -1,18 +1,16 @@
 """People of an instance, who assume roles."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import boto3
 from botocore.exceptions import ClientError
 
 from lakebed.model.names import TableId
 from localcloud.services.emulator import ACCOUNT, REGION
-from tests.cloud.instance import INSTANCE, RunningInstance
+from tests.cloud.instance import INSTANCE, RunningInstance, with_variables
 
 NAME = f"lakebed-{INSTANCE}"
 DATA, RESULTS = (f"{NAME}-{part}-{ACCOUNT}-{REGION}" for part in ("data", "results"))
@@ -59,7 +57,7 @@ class Person:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Until the block ends, this process has these credentials."""
-        with patch.dict(os.environ, dict(self.credentials)):
+        with with_variables(self.credentials):
             yield
 
 

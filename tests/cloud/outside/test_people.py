@@ -2,12 +2,11 @@
 the library use that table, and not its neighbour."""
 
 import json
-import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ClientError
@@ -23,7 +22,7 @@ from lakebed.lake import Lake
 from lakebed.model.names import TableId
 from lakebed.ports.paying.usage_ledger import LedgerEntry, hour_of
 from localcloud.services.emulator import ACCOUNT, REGION
-from tests.cloud.instance import INSTANCE, PEOPLE, RunningInstance
+from tests.cloud.instance import INSTANCE, PEOPLE, RunningInstance, with_variables
 from tests.cloud.outside.acting_people import (
     DATA,
     NAME,
@@ -228,11 +227,13 @@ def test_who_looks_after_an_instance_starts_tasks(
 
 
 def examined() -> DoctorReport:
-    """Examine the instance; again, as its readers would, when a service was too busy."""
+    """Examine the instance; again, as its readers would, when a service was too busy. Returns when
+    no check looks any more: their threads read the variables that are put back next."""
     for _ in range(EXAMINATIONS_MAX):
         examination = Examination(f"aws:{INSTANCE}")
         report = examination.run()
-        examination.close()
+        while not examination.close():
+            time.sleep(0.1)
         if not any("is busy" in one.why for one in report.outcomes):
             break
     return report
@@ -245,7 +246,7 @@ def test_the_doctor_is_denied_nothing(
 ) -> None:
     with instance.lake() as lake:
         lake.create_table("examined", SCHEMA).ingest(rows(5))
-    with people[role].at_work(), patch.dict(os.environ, {"LAKEBED_CACHE": str(tmp_path)}):
+    with people[role].at_work(), with_variables({"LAKEBED_CACHE": str(tmp_path)}):
         report = examined()
     denied = [f"{one.id}: {one.why}" for one in report.outcomes if "must permit" in one.why]
     assert not denied
