@@ -27,7 +27,8 @@ class FastClock:
         return time.monotonic()
 
     def uptime(self) -> Uptime:
-        return Uptime("all of a test", Micros(round(self.now() - self._started * 1e6)))
+        """Return that of a machine which goes as fast as its clock. A lie does not change it."""
+        return Uptime("all of a test", Micros(round(time.monotonic() * PACE * 1e6)))
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

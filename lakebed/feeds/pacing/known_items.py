@@ -23,6 +23,7 @@ from lakebed.statestore.table_state.feed_records import (
     positions_of,
 )
 from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, TableState
+from lakebed.statestore.table_state.time_records import time_without_leap
 
 CLOCKS_APART_MAX = 86_400 * MICROS_PER_SECOND
 """Most microseconds between the log time at which an object is taken and its store's time, and from
@@ -121,7 +122,8 @@ class OldItems(ForgottenItems):
         self._looked_upto = 0
 
     def _due(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
-        before = Micros(now - self._seconds * MICROS_PER_SECOND)
+        known_time = time_without_leap(state, now, self._seconds)
+        before = Micros(known_time - self._seconds * MICROS_PER_SECOND)
         upto = number_before(state, before)
         if upto <= self._looked_upto or self._has_room(state, known):
             return None

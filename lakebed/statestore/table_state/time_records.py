@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lakebed.model.names import Micros, TransactionNumber
+from lakebed.model.names import MICROS_PER_SECOND, Micros, TransactionNumber
 from lakebed.statestore.table_state.state import TableState
 
 TIME_ID = "time:"
@@ -78,6 +78,16 @@ def last_leap(state: TableState) -> Leap | None:
     """Return the last leap of log time; None: there was none."""
     row = state.position(_LEAP)
     return None if row is None else _decode_leap(row[0])
+
+
+def time_without_leap(state: TableState, now: Micros, seconds: int) -> Micros:
+    """Return what log time would be if it had not leapt the last time. Once it went on for so long
+    from there: log time. Two wrong clocks, believed one after the other, age what was done before
+    both as if the time between them had passed; by this time nothing is as old (H35)."""
+    leap = last_leap(state)
+    if leap is None or now >= leap.at + seconds * MICROS_PER_SECOND:
+        return now
+    return Micros(min(now, leap.before + max(0, now - leap.at)))
 
 
 def put_leap(state: TableState, leap: Leap) -> None:
