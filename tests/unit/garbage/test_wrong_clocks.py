@@ -1,5 +1,5 @@
-"""Wrong clocks make nobody forget what was done a moment ago, and delay by a month at the most that
-it is forgotten (H35)."""
+"""What was done a moment ago is remembered though two clocks are wrong, and what is old is forgotten
+in the end (H35)."""
 
 import pytest
 
