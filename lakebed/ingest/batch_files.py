@@ -7,7 +7,7 @@ which of its files were taken in (docs/design/batching.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lakebed.config.settings import TableSettings
 from lakebed.errors import ConflictError
@@ -77,11 +77,19 @@ class BatchFiles:
         self._finish_open(table, settings)
         self._follow(table, settings)
         planned = self._plan_all(table, settings)
-        now = self._clock.now()
+        now = self._known_time(table, settings, lambda _now: False)
         oldest = Micros(now - settings.job_id_seconds_min * MICROS_PER_SECOND)
         self._batches.forget(table.id, before=oldest, now=now)
         self._batches.rest(table.id)
         return planned
+
+    def _known_time(
+        self, table: OpenTable, settings: TableSettings, is_due: Callable[[Micros], bool]
+    ) -> Micros:
+        """Return the time by which jobs and files of batches are no longer known: the smaller of
+        this machine's clock and what the log says (H35)."""
+        now = self._clock.now()
+        return min(now, table.forgetting_time(settings.job_id_seconds_min, is_due))
 
     def _plan_all(self, table: OpenTable, settings: TableSettings) -> int:
         """Plan all batches that are due, each when the one before is closed. Returns how many.
@@ -171,14 +179,16 @@ class BatchFiles:
         if not numbers:
             return
         landed = jobs_in_log(table, [batch_job(table.id, number) for number in numbers])
-        found = self._batches.batches(table.id, below=numbers.stop, batches_max=FOLLOWED_MAX)
+        listed = self._batches.batches(table.id, below=numbers.stop, batches_max=FOLLOWED_MAX)
+        found = sorted((b for b in listed if b.number in numbers), key=lambda one: one.number)
+        kept = settings.job_id_seconds_min * MICROS_PER_SECOND
+        now = self._known_time(
+            table, settings, lambda now: any(now - batch.planned >= kept for batch in found)
+        )
         all_ended = True
-        for batch in sorted(found, key=lambda one: one.number):
-            if batch.number not in numbers:
-                continue
+        for batch in found:
             _, digest = landed.get(batch_job(table.id, batch.number), (None, None))
-            age = (self._clock.now() - batch.planned) // MICROS_PER_SECOND
-            if digest is None and age < settings.job_id_seconds_min:
+            if digest is None and now - batch.planned < kept:
                 all_ended = False
                 self._send_again(table, batch, settings)
             elif all_ended:

@@ -30,6 +30,7 @@ from lakebed.model.schema import Schema
 from lakebed.statestore.head import TableHead
 from lakebed.statestore.log_entries.transactions import Change, Transaction
 from lakebed.statestore.table_state.state import TableState
+from lakebed.statestore.table_state.time_records import time_without_leap
 
 Read = TypeVar("Read")
 
@@ -102,6 +103,14 @@ class OpenTable:
         if ahead and is_due(times.now()):
             self.head.record_time()
         return self.head.log_time()
+
+    def forgetting_time(self, seconds: int, is_due: Callable[[Micros], bool]) -> Micros:
+        """Return the time by which things are old that are kept for so many seconds beside the log:
+        log time without its last leap, so that no wrong clock makes them old (H35). is_due, and
+        raises: as `due_time`."""
+        log_time = self.due_time(is_due)
+        with self.head.reading() as state:
+            return time_without_leap(state, log_time, seconds)
 
     def number_of(self, job: JobId, digest: RequestDigest) -> TransactionNumber | None:
         """Return the log entry in which a user's request was committed; None: it was not.

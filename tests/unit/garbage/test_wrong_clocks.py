@@ -1,5 +1,5 @@
-"""What was done a moment ago is remembered though two clocks are wrong, and what is old is forgotten
-in the end (H35)."""
+"""What was done a moment ago is remembered though two clocks are wrong; what is old is forgotten in
+the end (H35)."""
 
 import pytest
 

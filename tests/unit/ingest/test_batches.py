@@ -9,11 +9,17 @@ from typing import Any
 
 import pytest
 
+from lakebed.bootstrap.batching import batch_files
+from lakebed.bootstrap.local import open_local
 from lakebed.errors import InvalidError, TableBusyError
 from lakebed.ingest import batch_files as batch_files_module
 from lakebed.ingest.run_batches import TRIES_MAX
+from lakebed.lake import Lake
 from lakebed.ports.job_tracker import NO_TABLE
 from tests.unit.ingest.batch_story import BatchStory
+
+AHEAD = 200 * 86_400 * 1_000_000
+"""Microseconds."""
 
 
 @pytest.fixture
@@ -102,6 +108,22 @@ def test_what_was_taken_in_is_forgotten_with_the_ids_of_jobs(tmp_path: Path) -> 
     story.run(300)
     story.run(2_000)
     assert story.submit(name).added == 1
+
+
+def test_a_batcher_whose_clock_is_months_ahead_forgets_nothing(story: BatchStory) -> None:
+    name = story.given("a.parquet", "a")
+    story.submit(name)
+    story.run(300)
+    story.submit(story.given("b.parquet", "b"))
+    story.tick(300)
+    wrong = open_local(story.folder.parent / "lake", clock=story.clock.machine(AHEAD))
+    for _ in range(2):
+        batch_files(wrong).run(Lake(wrong).table("trips")._opened)
+    wrong.close()
+    assert story.submit(name).added == 0
+    assert story.newest.state == "sent", "its job may still be done"
+    story.run()
+    assert story.ids == ["a", "b"]
 
 
 # refusals when files are submitted
