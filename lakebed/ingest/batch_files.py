@@ -91,6 +91,11 @@ class BatchFiles:
         now = self._clock.now()
         return min(now, table.forgetting_time(settings.job_id_seconds_min, is_due))
 
+    def _time_to_write(self, table: OpenTable) -> Micros:
+        """Return the time that is written down, from which on things are known for so long: where
+        this machine's clock is behind, what the log says."""
+        return max(self._clock.now(), table.head.log_time())
+
     def _plan_all(self, table: OpenTable, settings: TableSettings) -> int:
         """Plan all batches that are due, each when the one before is closed. Returns how many.
 
@@ -108,7 +113,7 @@ class BatchFiles:
                 number=_next_number(table, head),
                 files=tuple(files),
                 target=self._target(table, settings, files),
-                planned=self._clock.now(),
+                planned=self._time_to_write(table),
             )
             try:
                 self._batches.plan(table.id, batch, head)
@@ -144,7 +149,7 @@ class BatchFiles:
             return
         batch = self._batches.batch(table.id, head.planned)
         assert batch is not None, f"batch {head.planned} of {table.id} is open and not there"
-        now = self._clock.now()
+        now = self._time_to_write(table)
         until = Micros(now + settings.job_id_seconds_min * MICROS_PER_SECOND)
         self._batches.take(table.id, batch, until=until)
         self._batches.remove(table.id, batch)

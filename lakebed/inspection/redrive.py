@@ -164,10 +164,10 @@ class Redrive:
             return "it has no id, so it could be done twice: send it anew, with an id"
         try:
             with self._heads(said.table).reading() as state:
-                kept = state.settings().job_id_seconds_min
+                kept, now = state.settings().job_id_seconds_min, state.head().at
         except LakebedError as error:
             return f"{error.code()}: {error.message}"
-        age = (self._clock.now() - earliest) // MICROS_PER_SECOND
+        age = (max(now, self._clock.now()) - earliest) // MICROS_PER_SECOND
         if age >= kept:
             return f"too old: sent {age} s ago, ids are remembered for {kept} s"
         return ""

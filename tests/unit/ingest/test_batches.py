@@ -116,14 +116,31 @@ def test_a_batcher_whose_clock_is_months_ahead_forgets_nothing(story: BatchStory
     story.run(300)
     story.submit(story.given("b.parquet", "b"))
     story.tick(300)
-    wrong = open_local(story.folder.parent / "lake", clock=story.clock.machine(AHEAD))
-    for _ in range(2):
-        batch_files(wrong).run(Lake(wrong).table("trips")._opened)
-    wrong.close()
+    batch_by(story, AHEAD)
+    batch_by(story, AHEAD)
     assert story.submit(name).added == 0
     assert story.newest.state == "sent", "its job may still be done"
     story.run()
     assert story.ids == ["a", "b"]
+
+
+def test_what_a_batcher_took_whose_clock_is_months_behind_is_known(tmp_path: Path) -> None:
+    story = BatchStory(tmp_path, batch_bytes_min=1)
+    name = story.given("a.parquet", "a")
+    story.submit(name)
+    batch_by(story, -AHEAD)
+    assert story.submit(name).added == 0
+    story.tick()
+    assert story.newest.state == "sent", "its job may still be done"
+    story.run()
+    assert story.ids == ["a"]
+
+
+def batch_by(story: BatchStory, ahead: int) -> None:
+    """Let a machine make batches whose clock is wrong."""
+    wrong = open_local(story.folder.parent / "lake", clock=story.clock.machine(ahead))
+    batch_files(wrong).run(Lake(wrong).table("trips")._opened)
+    wrong.close()
 
 
 # refusals when files are submitted

@@ -19,7 +19,7 @@ from lakebed.model.jobs import (
     TableMessage,
 )
 from lakebed.model.jobs import encode_table_message as tick
-from lakebed.model.names import JobId, Micros, TableId, TableName
+from lakebed.model.names import MICROS_PER_SECOND, JobId, Micros, TableId, TableName
 from lakebed.ports.job_queue import (
     LETTER_HIDDEN_SECONDS,
     MESSAGES_AT_ONCE_MAX,
@@ -62,6 +62,18 @@ def test_what_is_older_than_ids_are_remembered_stays() -> None:
     assert story.queue.depth() == (1, 1)
     story.committer.run(batches_max=5)
     assert story.events("b") == ["committed"]
+
+
+def test_a_clock_that_is_behind_makes_nothing_young_enough() -> None:
+    story = DeadLettersStory()
+    story.table.when_committed(ChangeSettings({"job_id_seconds_min": 2 * DAY}))
+    story.given_sent(story.adding("a", user=True))
+    story.given_dead()
+    for _ in range(3):
+        story.clock.advance(DAY)
+        story.table.given_files("all", **{f"f{story.clock.now()}": 1})
+    story.service._clock = story.clock.machine(-3 * DAY * MICROS_PER_SECOND)
+    assert story.redrive().sent == 0
 
 
 def test_a_second_death_does_not_make_a_commit_young_again() -> None:
