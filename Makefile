@@ -86,7 +86,8 @@ simulate: $(DEV)  ## whole lakes under faults: make simulate [SEEDS=2000] [THEME
 	LAKEBED_SIMULATION_SEEDS=$(SEEDS) $(PYTEST) tests/simulation/$(THEME) $(ON_TWO) -q
 
 adversary: $(DEV)  ## processes, kills, full disks, lying clocks: make adversary MINUTES=60
-	$(BIN)/python -m tests.adversary --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.adversary --minutes $(MINUTES) --keep .cache/failed-rounds \
+		$(if $(SEED),--seed $(SEED))
 
 soak: $(DEV)  ## steady work with kills, nothing lost, nothing grows: HOURS=1, or simulated DAYS=5
 	$(BIN)/python -m $(if $(DAYS),tests.simulation.soak --days $(DAYS),tests.soak --hours \

@@ -1,6 +1,7 @@
 """Rounds of a world: for so many seconds something happens to it; then everything is looked at."""
 
 import random
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -16,8 +17,9 @@ ENOUGH_ROUNDS = 20
 """After so many rounds each fault has happened, or it is not tried at all."""
 
 
-def run_round(seed: int, seconds: float) -> Counter[str]:
-    """Run one round. Returns what was done and met, in counts.
+def run_round(seed: int, seconds: float, *, keep: Path | None = None) -> Counter[str]:
+    """Run one round. Returns what was done and met, in counts. keep: a folder, which gets a copy of
+    the lake if the round fails; None: it goes.
 
     Whatever it raises is a finding, with a note of the seed and what was done before: rows lost or
     doubled, a wrong answer, damage, an error that callers are not told to expect.
@@ -37,6 +39,11 @@ def run_round(seed: int, seconds: float) -> Counter[str]:
         except Exception as error:
             story = "\n".join(world.story[-STORY_LINES:])
             error.add_note(f"round of seed {seed}, what was done last:\n{story}")
+            if keep is not None:
+                world.kill_all()
+                kept = keep / f"{seed}-{time.time_ns()}"
+                shutil.copytree(world.lake_path, kept)
+                error.add_note(f"the lake: {kept}")
             raise
         finally:
             world.kill_all()
@@ -59,16 +66,21 @@ def told(world: World) -> Counter[str]:
 
 
 def run_rounds(
-    seed: int, minutes: float, *, round_seconds: float, on_progress: Callable[[str], None]
+    seed: int,
+    minutes: float,
+    *,
+    round_seconds: float,
+    on_progress: Callable[[str], None],
+    keep: Path | None = None,
 ) -> Counter[str]:
-    """Run rounds until the time is up. Returns all counts together."""
+    """Run rounds until the time is up. Returns all counts together. keep: as for `run_round`."""
     rng = random.Random(seed)
     total: Counter[str] = Counter()
     ends = time.monotonic() + minutes * 60
     while time.monotonic() < ends:
         one = rng.getrandbits(32)
         on_progress(f"round {total['rounds'] + 1}, seed {one}")
-        total += run_round(one, round_seconds)
+        total += run_round(one, round_seconds, keep=keep)
         total["rounds"] += 1
     return total
 

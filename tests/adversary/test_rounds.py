@@ -3,10 +3,15 @@
 import os
 import secrets
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from lakebed.bootstrap.local import open_local
+from lakebed.lake import Lake
 from tests.adversary.rounds import FAULTS, never, run_round, table
+from tests.adversary.tables import TABLES
+from tests.adversary.world import World
 from tests.e2e.worker import say
 from tests.e2e.worker_processes import WorkerProcess
 
@@ -22,6 +27,21 @@ def test_a_round_loses_nothing_doubles_nothing_and_lies_about_nothing() -> None:
     say(table(counts))
     assert counts["jobs"] > 0
     assert counts["read"] > 0
+
+
+@pytest.mark.timeout(600)
+def test_the_lake_of_a_round_that_fails_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: World) -> None:
+        raise AssertionError("a row is there twice")
+
+    monkeypatch.setattr(World, "settle", fail)
+    with pytest.raises(AssertionError, match="twice"):
+        run_round(1, 0.0, keep=tmp_path)
+    (kept,) = tmp_path.iterdir()
+    with Lake(open_local(kept, create=False)) as lake:
+        assert set(TABLES) <= set(lake.tables())
 
 
 def test_a_fault_that_never_happens_is_named() -> None:
