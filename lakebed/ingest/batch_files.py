@@ -149,12 +149,12 @@ class BatchFiles:
             return
         batch = self._batches.batch(table.id, head.planned)
         assert batch is not None, f"batch {head.planned} of {table.id} is open and not there"
-        now = self._time_to_write(table)
-        until = Micros(now + settings.job_id_seconds_min * MICROS_PER_SECOND)
+        kept = settings.job_id_seconds_min * MICROS_PER_SECOND
+        until = Micros(self._time_to_write(table) + kept)
         self._batches.take(table.id, batch, until=until)
         self._batches.remove(table.id, batch)
         self._send(table, batch, batch.target, sends=1)
-        self._batches.finish(table.id, batch.number, sent=now)
+        self._batches.finish(table.id, batch.number, sent=self._clock.now())
 
     def _send(self, table: OpenTable, batch: Batch, target: BatchTarget, *, sends: int) -> None:
         job = batch_job(table.id, batch.number)
@@ -234,7 +234,8 @@ class BatchFiles:
             if is_rejected or (last is not None and last.kind == "ingest"):
                 target = "ingest"
             seconds = 0 if is_rejected else RESEND_SECONDS_MAX
-        if self._clock.now() - batch.sent < seconds * MICROS_PER_SECOND:
+        passed = self._clock.now() - batch.sent
+        if 0 <= passed < seconds * MICROS_PER_SECOND:  # below zero: by a clock that was ahead
             return
         self._send(table, batch, target, sends=batch.sends + 1)
         self._batches.sent_again(

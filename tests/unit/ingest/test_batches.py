@@ -136,6 +136,16 @@ def test_what_a_batcher_took_whose_clock_is_months_behind_is_known(tmp_path: Pat
     assert story.ids == ["a"]
 
 
+def test_a_job_that_a_clock_months_ahead_sent_in_vain_is_sent_again(tmp_path: Path) -> None:
+    story = BatchStory(tmp_path, batch_bytes_min=1)
+    story.submit(story.given("a.parquet", "a"))
+    batch_by(story, AHEAD)
+    assert story.lose_messages() == 1
+    story.tick()
+    story.run()
+    assert story.ids == ["a"]
+
+
 def batch_by(story: BatchStory, ahead: int) -> None:
     """Let a machine make batches whose clock is wrong."""
     wrong = open_local(story.folder.parent / "lake", clock=story.clock.machine(ahead))
