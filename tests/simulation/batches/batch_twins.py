@@ -123,16 +123,24 @@ def sends_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def closes_before_it_sends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes a batch for sent, and for at an end, before it is."""
-    send = BatchFiles._send
+    """Takes a batch for sent, once and for all, before it is."""
+    send, send_again = BatchFiles._send, BatchFiles._send_again
+    for_good = Micros(1 << 60)
 
     def late(
         self: BatchFiles, table: OpenTable, batch: Batch, target: BatchTarget, *, sends: int
     ) -> None:
-        self._batches.finish(table.id, batch.number, sent=Micros(1 << 60))
+        self._batches.finish(table.id, batch.number, sent=for_good)
         send(self, table, batch, target, sends=sends)
 
+    def unless_for_good(
+        self: BatchFiles, table: OpenTable, batch: Batch, settings: TableSettings
+    ) -> None:
+        if batch.sent != for_good:
+            send_again(self, table, batch, settings)
+
     monkeypatch.setattr(BatchFiles, "_send", late)
+    monkeypatch.setattr(BatchFiles, "_send_again", unless_for_good)
 
 
 def leaves_out_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
