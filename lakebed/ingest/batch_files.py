@@ -77,23 +77,23 @@ class BatchFiles:
         self._finish_open(table, settings)
         self._follow(table, settings)
         planned = self._plan_all(table, settings)
-        now = self._known_time(table, settings, lambda _now: False)
+        now = self._time_to_forget(table, settings, lambda _now: False)
         oldest = Micros(now - settings.job_id_seconds_min * MICROS_PER_SECOND)
         self._batches.forget(table.id, before=oldest, now=now)
         self._batches.rest(table.id)
         return planned
 
-    def _known_time(
+    def _time_to_forget(
         self, table: OpenTable, settings: TableSettings, is_due: Callable[[Micros], bool]
     ) -> Micros:
-        """Return the time by which jobs and files of batches are no longer known: the smaller of
-        this machine's clock and what the log says (H35)."""
+        """Return the time by which to judge whether jobs and files of batches are forgotten: the
+        smaller of this machine's clock and what the log says (H35)."""
         now = self._clock.now()
         return min(now, table.forgetting_time(settings.job_id_seconds_min, is_due))
 
     def _time_to_write(self, table: OpenTable) -> Micros:
-        """Return the time that is written down, from which on things are known for so long: where
-        this machine's clock is behind, what the log says."""
+        """Return the time to write down, from which on jobs and files are known: the greater of
+        this machine's clock and log time (H35)."""
         return max(self._clock.now(), table.head.log_time())
 
     def _plan_all(self, table: OpenTable, settings: TableSettings) -> int:
@@ -187,7 +187,7 @@ class BatchFiles:
         listed = self._batches.batches(table.id, below=numbers.stop, batches_max=FOLLOWED_MAX)
         found = sorted((b for b in listed if b.number in numbers), key=lambda one: one.number)
         kept = settings.job_id_seconds_min * MICROS_PER_SECOND
-        now = self._known_time(
+        now = self._time_to_forget(
             table, settings, lambda now: any(now - batch.planned >= kept for batch in found)
         )
         all_ended = True

@@ -81,9 +81,9 @@ def last_leap(state: TableState) -> Leap | None:
 
 
 def time_without_leap(state: TableState, now: Micros, seconds: int) -> Micros:
-    """Return what log time would be if it had not leapt the last time. Once it went on for so long
-    from there: log time. Two wrong clocks, believed one after the other, age what was done before
-    both as if the time between them had passed; by this time nothing is as old (H35)."""
+    """Return what log time would be without its last leap; log time itself, once it has gone on for
+    so many seconds since then (H35). By this time, two wrong clocks that were believed one after
+    the other make nothing old that was done before them."""
     leap = last_leap(state)
     if leap is None or now >= leap.at + seconds * MICROS_PER_SECOND:
         return now

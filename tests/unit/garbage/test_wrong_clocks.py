@@ -55,11 +55,10 @@ class BusyTable:
 
     def knows(self) -> tuple[bool, bool]:
         """Whether the job's id and the item are remembered."""
-        self.lake.story.head.follow()
-        state = self.lake.story.state
+        remembers, state = self.remembers(self.job), self.lake.story.state
         known = connection_of(state, FEED)
         assert known is not None
-        return self.remembers(self.job), taken_items(state, known, (ITEM,)) == [ITEM]
+        return remembers, taken_items(state, known, (ITEM,)) == [ITEM]
 
     def remembers(self, job: Transaction) -> bool:
         self.lake.story.head.follow()
