@@ -25,7 +25,7 @@ from lakebed.ports.object_store import ObjectStore
 from lakebed.statestore.log_entries.file_changes import RaiseFloor
 from lakebed.statestore.open_table import OpenTable, start_of
 from lakebed.statestore.table_state.state import TableState
-from lakebed.statestore.table_state.time_records import time_without_leap
+from lakebed.statestore.table_state.time_records import old_before
 
 PATHS_AT_ONCE = 1_000
 
@@ -62,9 +62,8 @@ class SweepObjects:
             floor = state.head().floor
             pending = settings.pending_seconds_max * MICROS_PER_SECOND
             wanted = state.number_older_than(Micros(now - pending))
-            ids = settings.job_id_seconds_min
-            known = time_without_leap(state, now, ids)
-            users_below = state.number_older_than(Micros(known - ids * MICROS_PER_SECOND))
+            old = old_before(state, now, settings.job_id_seconds_min)
+            users_below = state.number_older_than(old)
         if wanted > floor and (wanted > floor + 1 or self._is_any_unknown(table, wanted)):
             return (RaiseFloor(wanted, users_below),)
         return ()

@@ -150,7 +150,8 @@ class BatchFiles:
         batch = self._batches.batch(table.id, head.planned)
         assert batch is not None, f"batch {head.planned} of {table.id} is open and not there"
         kept = settings.job_id_seconds_min * MICROS_PER_SECOND
-        until = Micros(self._time_to_write(table) + kept)
+        seen = max(file.seen for file in batch.files)
+        until = Micros(max(self._time_to_write(table), batch.planned, seen) + kept)
         self._batches.take(table.id, batch, until=until)
         self._batches.remove(table.id, batch)
         self._send(table, batch, batch.target, sends=1)
@@ -235,7 +236,7 @@ class BatchFiles:
                 target = "ingest"
             seconds = 0 if is_rejected else RESEND_SECONDS_MAX
         passed = self._clock.now() - batch.sent
-        if 0 <= passed < seconds * MICROS_PER_SECOND:  # below zero: by a clock that was ahead
+        if abs(passed) < seconds * MICROS_PER_SECOND:  # below zero: a clock was ahead
             return
         self._send(table, batch, target, sends=batch.sends + 1)
         self._batches.sent_again(

@@ -46,11 +46,10 @@ from lakebed.ports.sorted_files import SortedFiles
 from lakebed.ports.table_registry import NAMES_GONE, TableEntry, TableRegistry
 from lakebed.ports.transaction_log import TransactionLog, TransactionLogs
 from lakebed.statestore.head import TableHead
-from lakebed.statestore.log_clock import LEAP_MAX
 from lakebed.statestore.snapshots import Snapshots
 from lakebed.statestore.table_state.last_entry import known
 from lakebed.statestore.table_state.state import TableState
-from lakebed.statestore.table_state.time_records import created_at
+from lakebed.statestore.table_state.time_records import LEAP_MAX, created_at
 from lakebed.statestore.warm_heads import WarmHeads
 
 NAMELESS = TableName("(nameless)")

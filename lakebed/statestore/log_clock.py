@@ -34,12 +34,14 @@ from lakebed.statestore.log_entries.time_changes import (
 )
 from lakebed.statestore.log_entries.transactions import Transaction
 from lakebed.statestore.table_state.state import Moment, TableState, TableVersion
-from lakebed.statestore.table_state.time_records import TIME_ID, ClockReading, clock_readings
+from lakebed.statestore.table_state.time_records import (
+    LEAP_MAX,
+    TIME_ID,
+    ClockReading,
+    clock_readings,
+)
 
 CLOCK_AHEAD_MAX = 600 * MICROS_PER_SECOND
-LEAP_MAX = 86_400 * MICROS_PER_SECOND
-"""Log time follows a single clock so far; and so long after it was recorded another clock may
-confirm what it said."""
 ALONE = 600 * MICROS_PER_SECOND
 """Microseconds of a machine's uptime after which its clock is believed though no other agrees."""
 SET_BACK = ", set back"

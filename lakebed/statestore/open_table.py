@@ -105,9 +105,11 @@ class OpenTable:
         return self.head.log_time()
 
     def forgetting_time(self, seconds: int, is_due: Callable[[Micros], bool]) -> Micros:
-        """Return the time by which to judge whether something beside the log, kept for so many
-        seconds, is old: log time, without its last leap until as much time has passed since (H35).
-        is_due, and raises: as `due_time`."""
+        """Return the log time by which something that lies beside the log is judged to be old: as
+        `time_without_leap` says (H35).
+
+        seconds: for so long it is kept. is_due, and raises: as `due_time`.
+        """
         log_time = self.due_time(is_due)
         with self.head.reading() as state:
             return time_without_leap(state, log_time, seconds)

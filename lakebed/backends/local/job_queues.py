@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from zlib import crc32
 
 from lakebed.backends.local.sqlite_database import PROVEN_BYTES_MAX, SqliteDatabase
 from lakebed.errors import CorruptError
@@ -74,6 +75,8 @@ INSERT INTO once VALUES (?1, ?2, ?3, row_checksum(?1, ?2, ?3))
 ON CONFLICT DO UPDATE SET at = excluded.at, checksum = excluded.checksum
 WHERE checksum IS NOT row_checksum(queue, text, at)"""
 """A mark that contradicts its checksum hides no message: twice is allowed, never is not."""
+MARK_DIGITS = 19
+"""Digits of the greatest number that SQLite counts to."""
 PAGE_BYTES = 4096
 """The page of a file that SQLite makes."""
 HIDDEN_SECONDS_MAX = 43_200
@@ -266,6 +269,8 @@ class SentMark:
     """The number of the last message that was sent, in a file beside the queues.
 
     If the database forgets messages that SQLite had written ahead, it reports that they are lost.
+    Processes write the file at the same time. So all numbers are of one length, and written in one
+    piece with a checksum: a mix of two is no number. Older releases wrote bare digits.
     """
 
     def __init__(self, path: Path) -> None:
@@ -289,15 +294,21 @@ class SentMark:
         """Note that a message was sent. Best effort: the database is what counts."""
         if number > self.last():
             with suppress(OSError):
-                self._path.write_bytes(b"%d" % number)
+                file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                try:
+                    os.pwrite(file, _mark_of(number), 0)
+                finally:
+                    os.close(file)
 
     def last(self) -> int:
         """Return the number of the last message that was sent; 0: not known."""
         try:
-            text = self._path.read_bytes()[:20]
+            text = self._path.read_bytes()
         except OSError:
             return 0
-        return int(text) if text.isdigit() else 0
+        digits = text[:MARK_DIGITS]
+        is_whole = digits.isdigit() and text in (_mark_of(int(digits)), b"%d" % int(digits))
+        return int(digits) if is_whole else 0
 
 
 class SqliteJobQueues:
@@ -344,6 +355,11 @@ class SqliteJobQueues:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._database.close()
+
+
+def _mark_of(number: int) -> bytes:
+    digits = b"%0*d" % (MARK_DIGITS, number)
+    return digits + b" %08x" % crc32(digits)
 
 
 def _looked_up(connection: sqlite3.Connection) -> str:

@@ -23,7 +23,7 @@ from lakebed.statestore.table_state.feed_records import (
     positions_of,
 )
 from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, TableState
-from lakebed.statestore.table_state.time_records import time_without_leap
+from lakebed.statestore.table_state.time_records import is_time_recorded_since, old_before
 
 CLOCKS_APART_MAX = 86_400 * MICROS_PER_SECOND
 """Most microseconds between the log time at which an object is taken and its store's time, and from
@@ -85,12 +85,15 @@ class ForgottenItems(ABC):
             CorruptError, NewerFormatError: a position cannot be read.
             ClockAheadError, UnavailableError, UnknownOutcomeError: as a commit.
         """
+        with table.head.reading() as state:
+            start = start_of(state)
         now = table.due_time(lambda now: self._seconds_of_old(table, connection, now) is not None)
         seconds = self._seconds_of_old(table, connection, now)
         if seconds is None:
             return
         with table.head.reading() as state:
-            start = start_of(state)
+            if is_time_recorded_since(state, start.base):  # its commit would be refused
+                return
         commit_until_known(table, table.own(start, ForgetOldItems(connection.id, seconds)))
 
     def _seconds_of_old(
@@ -122,8 +125,7 @@ class OldItems(ForgottenItems):
         self._looked_upto = 0
 
     def _due(self, state: TableState, known: Connection, now: Micros) -> Micros | None:
-        known_time = time_without_leap(state, now, self._seconds)
-        before = Micros(known_time - self._seconds * MICROS_PER_SECOND)
+        before = old_before(state, now, self._seconds)
         upto = number_before(state, before)
         if upto <= self._looked_upto or self._has_room(state, known):
             return None

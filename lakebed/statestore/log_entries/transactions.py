@@ -77,7 +77,7 @@ from lakebed.statestore.log_entries.window_changes import Advance
 from lakebed.statestore.table_state.last_entry import remember_last
 from lakebed.statestore.table_state.no_table import no_table
 from lakebed.statestore.table_state.state import ENTRY_TIME_SPACING, LogEnd, Moment, TableState
-from lakebed.statestore.table_state.time_records import OWN_NAMES
+from lakebed.statestore.table_state.time_records import OWN_NAMES, is_time_recorded_since
 
 Change = (
     CreateTable
@@ -198,6 +198,8 @@ class Transaction(msgspec.Struct, frozen=True, array_like=True):
             raise FencedError("its base lies below the write floor", base=self.base, hint=hint)
         if self.generation != head.generation:
             raise GenerationError("the table was cleared", hint="plan again")
+        if ForgetOldItems in map(type, self.changes) and is_time_recorded_since(state, self.base):
+            raise ConflictError("log time may have leapt since it was planned", hint="plan again")
         if len(self.changes) + len(self.positions) > 1:
             with state.tentative("member"):
                 self._check_parts(state, moment)

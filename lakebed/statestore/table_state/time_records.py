@@ -17,6 +17,12 @@ TIME_ID = "time:"
 READINGS_MAX = 16
 """Clocks that a state remembers, those that were recorded last."""
 
+LEAPS_OUTLIVED = 10
+"""Leaps of log time by which ids and items that are kept do not grow old."""
+LEAP_MAX = 86_400 * MICROS_PER_SECOND
+"""Log time follows a single clock so far; and so long after it was recorded another clock may
+confirm what it said."""
+
 OWN_NAMES = "_lakebed/"
 """Begins the names of what is no source's position."""
 
@@ -25,6 +31,11 @@ _AT = (
     "(SELECT at FROM entry_times WHERE number <= ?1 ORDER BY number DESC LIMIT 1), "
     "(SELECT at FROM entry_times ORDER BY number LIMIT 1), ?2)"
 )
+_LEAPS = (
+    "SELECT before, at FROM (SELECT lag(at) OVER (ORDER BY number) AS before, at FROM entry_times)"
+    " WHERE at - before > ? ORDER BY at DESC"
+)
+_TIME_ENTRIES = "SELECT 1 FROM commits WHERE id > ?1 AND id < ?1 || char(1114111) AND number > ?2"
 _CLOCK, _CLOCKS_END, _LEAP = f"{OWN_NAMES}clock/", f"{OWN_NAMES}clock0", f"{OWN_NAMES}leap"
 
 
@@ -81,13 +92,45 @@ def last_leap(state: TableState) -> Leap | None:
 
 
 def time_without_leap(state: TableState, now: Micros, seconds: int) -> Micros:
-    """Return what log time would be without its last leap; log time itself, once it has gone on for
-    so many seconds since then (H35). By this time, two wrong clocks that were believed one after
-    the other make nothing old that was done before them."""
+    """Return log time as if its last leap had not been; once log time has gone on for so many
+    seconds since that leap, return log time itself (H35).
+
+    Files of batches, which lie beside the log, are judged by this time: a leap does not make them
+    younger. So one wrong clock that was believed makes none of them old.
+    """
     leap = last_leap(state)
     if leap is None or now >= leap.at + seconds * MICROS_PER_SECOND:
         return now
     return Micros(min(now, leap.before + max(0, now - leap.at)))
+
+
+def old_before(state: TableState, now: Micros, seconds: int) -> Micros:
+    """Return a log time. Entries before it are old: their ids and items may be forgotten.
+
+    seconds: for so long they are kept. Until log time has gone on for so long since its last leap,
+        that leap does not count, and each leap before it counts for a tenth of that time (H35).
+
+    So ten clocks that are wrong, one after the other, make nothing old that was done before them.
+    What a table did that is used less than daily is old after some twenty leaps, as every other one
+    makes entries before it as young as it is.
+    """
+    leap, kept = last_leap(state), seconds * MICROS_PER_SECOND
+    if leap is None or now >= leap.at + kept:
+        return Micros(now - kept)
+    left, upto = kept, now
+    leaps: list[tuple[Micros, Micros]] = state.connection.execute(_LEAPS, (LEAP_MAX,)).fetchall()
+    for newer, (before, at) in enumerate(leaps):
+        if left <= upto - at:
+            break
+        left = max(0, left - (upto - at) - (kept // LEAPS_OUTLIVED if newer else 0))
+        upto = before
+    return Micros(upto - left)
+
+
+def is_time_recorded_since(state: TableState, base: TransactionNumber) -> bool:
+    """Return whether an entry above this number, which is not below the floor, records time: log
+    time may have leapt there."""
+    return state.connection.execute(_TIME_ENTRIES, (TIME_ID, base)).fetchone() is not None
 
 
 def put_leap(state: TableState, leap: Leap) -> None:

@@ -136,6 +136,32 @@ def test_what_a_batcher_took_whose_clock_is_months_behind_is_known(tmp_path: Pat
     assert story.ids == ["a"]
 
 
+def test_a_batch_that_a_right_clock_planned_is_known_though_a_wrong_one_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table has had no commit for longer than jobs are known: log time says little."""
+    story = BatchStory(tmp_path, batch_bytes_min=1)
+    story.clock.advance(40 * 86_400)
+    name = story.given("a.parquet", "a")
+    story.submit(name)
+    with monkeypatch.context() as patched:  # it dies when the batch is planned
+        patched.setattr(batch_files_module.BatchFiles, "_finish_open", lambda *given: None)
+        story.tick()
+    batch_by(story, -AHEAD)
+    assert story.submit(name).added == 0
+    story.run()
+    assert story.ids == ["a"]
+
+
+@pytest.mark.parametrize("behind", [1, 5 * 3_600])
+def test_a_clock_that_is_behind_sends_no_job_before_its_time(tmp_path: Path, behind: int) -> None:
+    story = BatchStory(tmp_path, batch_bytes_min=1, redispatch_seconds=6 * 3_600)
+    story.submit(story.given("a.parquet", "a"))
+    story.tick()
+    batch_by(story, -behind)
+    assert story.lose_messages() == 1
+
+
 def test_a_job_that_a_clock_months_ahead_sent_in_vain_is_sent_again(tmp_path: Path) -> None:
     story = BatchStory(tmp_path, batch_bytes_min=1)
     story.submit(story.given("a.parquet", "a"))
